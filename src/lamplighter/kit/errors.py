@@ -1,0 +1,43 @@
+"""The base of every error a person may read: what happened, what to do next, and what kind it is."""
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a surface makes of an error; each surface maps kinds once, to an exit code or a status."""
+
+    NO = "no"
+    USAGE = "usage"
+    NOT_FOUND = "not_found"
+    CONFLICT = "conflict"
+    UNAVAILABLE = "unavailable"
+
+
+class LampError(Exception):
+    """A cause outside the code: a sentence for the reader, a hint at the next step, a kind for the surface.
+
+    A bug is not a LampError: it ends the tick, and the supervisor acts.
+    """
+
+    kind: Kind = Kind.NO
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(LampError):
+    kind = Kind.USAGE
+
+
+class NotFound(LampError):
+    kind = Kind.NOT_FOUND
+
+
+class Conflict(LampError):
+    kind = Kind.CONFLICT
+
+
+class Unavailable(LampError):
+    kind = Kind.UNAVAILABLE

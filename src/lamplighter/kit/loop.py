@@ -1,0 +1,17 @@
+"""The one endless loop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from lamplighter.kit.clock import Clock
+
+Tick = Callable[[], Awaitable[object]]
+
+
+async def every(period: timedelta, tick: Tick, *, clock: Clock, wake: asyncio.Event) -> None:
+    """Tick at once, then whenever woken, and every `period` at the latest. A wake-up is a hint; the poll is the promise."""
+    while True:
+        wake.clear()
+        await tick()
+        await clock.wait(wake, at_most=period)

@@ -1,0 +1,16 @@
+"""The known name a mistyped one was probably meant to be."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean `provider`?`, or nothing when no known name is near."""
+    name = nearest(word, known)
+    return f"; did you mean `{name}`?" if name else ""

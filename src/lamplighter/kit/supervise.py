@@ -1,0 +1,102 @@
+"""A supervision tree as in OTP: ordered start, restart within a limit, ordered and bounded stop."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lamplighter.kit import log
+from lamplighter.kit.backoff import doubling
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import Kind, LampError
+
+FIRST_DELAY = timedelta(milliseconds=100)
+LONGEST_DELAY = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Child:
+    """One long-lived part: `run` works until cancelled; `stop` is asked first and may end it gracefully."""
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    stop: Callable[[], Awaitable[None]] | None = None
+    stop_within: timedelta = timedelta(seconds=5)
+
+
+class TooManyRestarts(Exception):
+    """A child failed more often than its limit; the failure goes upward, as a supervisor's does."""
+
+    def __init__(self, child: str, limit: int, window: timedelta) -> None:
+        super().__init__(f"{child} failed more than {limit} times within {window.total_seconds():g} s")
+        self.child = child
+
+
+@dataclass
+class Supervisor:
+    """Runs its children until one fails for good or the supervisor is cancelled; then stops them, last one first."""
+
+    clock: Clock
+    limit: int = 5
+    window: timedelta = timedelta(seconds=60)
+    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _children: dict[str, Child] = field(default_factory=dict)
+
+    async def run(self, children: list[Child]) -> None:
+        """Returns only by an exception: cancellation, or TooManyRestarts of a child."""
+        try:
+            for child in children:
+                self._children[child.name] = child
+                self._tasks[child.name] = asyncio.create_task(self._keep(child), name=child.name)
+            await asyncio.gather(*self._tasks.values())
+        finally:
+            await self._stop_all()
+
+    async def _keep(self, child: Child) -> None:
+        failures: deque[datetime] = deque()
+        waits = 0
+        while True:
+            try:
+                return await child.run()
+            except LampError as error:
+                if error.kind is Kind.UNAVAILABLE:
+                    # What the child needs is away (a full disk, a database restarting): wait for it, do not give up.
+                    log.get().warning("child.waiting", child=child.name, error=error.message)
+                    delay = doubling(waits, first=FIRST_DELAY, most=LONGEST_DELAY)
+                    waits += 1
+                else:
+                    delay = self._failed(child, failures, error)
+            except Exception as error:  # noqa: BLE001  a supervisor is where bugs end
+                delay = self._failed(child, failures, error)
+            await self.clock.wait(asyncio.Event(), at_most=delay)
+
+    def _failed(self, child: Child, failures: deque[datetime], error: Exception) -> timedelta:
+        """Count the failure; how long to wait before the next start, or TooManyRestarts."""
+        now = self.clock.now()
+        failures.append(now)
+        while failures and now - failures[0] > self.window:
+            failures.popleft()
+        log.get().error("child.failed", child=child.name, failures=len(failures), exc_info=error)
+        if len(failures) > self.limit:
+            raise TooManyRestarts(child.name, self.limit, self.window) from error
+        return doubling(len(failures) - 1, first=FIRST_DELAY, most=LONGEST_DELAY)
+
+    async def _stop_all(self) -> None:
+        for name in reversed(list(self._tasks)):
+            await self._stop(self._children[name], self._tasks[name])
+
+    async def _stop(self, child: Child, task: asyncio.Task[None]) -> None:
+        if child.stop is not None and not task.done():
+            try:
+                async with asyncio.timeout(child.stop_within.total_seconds()):
+                    await child.stop()
+                    await asyncio.wait({task})
+            except TimeoutError:
+                log.get().warning("child.stop_overran", child=child.name, after_s=child.stop_within.total_seconds())
+            except Exception as error:  # noqa: BLE001  one child's bad stop must not keep the others running
+                log.get().error("child.stop_failed", child=child.name, exc_info=error)
+        task.cancel()
+        await asyncio.wait({task}, timeout=child.stop_within.total_seconds())
+        if task.done() and not task.cancelled():
+            task.exception()  # mark as seen; it was logged when it happened
