@@ -1,0 +1,230 @@
+"""Formulas: templates of steps, and the plan of beads that cooking one makes."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lamplighter.domain.beads.model import NewBead
+from lamplighter.kit.errors import LampError, UsageError
+from lamplighter.kit.nearest import did_you_mean
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+_TOP_KEYS = ("formula", "description", "version", "vars", "steps")
+_STEP_KEYS = ("id", "title", "description", "needs")
+_VAR_KEYS = ("description", "default", "required")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    description: str = ""
+    default: str | None = None
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    id: str
+    title: str
+    description: str = ""
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    name: str
+    description: str
+    version: str | None
+    variables: tuple[Variable, ...]
+    steps: tuple[Step, ...]
+    source: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "description": self.description,
+            "version": self.version,
+            "vars": [
+                {"name": var.name, "description": var.description, "default": var.default, "required": var.required}
+                for var in self.variables
+            ],
+            "steps": [
+                {"id": step.id, "title": step.title, "description": step.description, "needs": list(step.needs)}
+                for step in self.steps
+            ],
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The beads of one wisp: the root, and a step each, whose `needs` name other steps by their ref."""
+
+    root: NewBead
+    steps: tuple[NewBead, ...]
+
+
+class FormulaInvalid(LampError):
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(f"{source}: {problem}" for problem in problems), hint="Mend the formula's file.")
+        self.problems = tuple(problems)
+
+
+def decode(tree: Mapping[str, Any], source: str) -> Formula:
+    """A formula from its parsed file, or FormulaInvalid with every problem at once."""
+    problems = _unknown(tree, _TOP_KEYS, "")
+    name = _text(tree, "formula", "formula", problems, required=True)
+    variables = _variables(tree.get("vars", {}), problems)
+    steps = _steps(tree.get("steps", []), problems)
+    _check_steps(steps, problems)
+    version = tree.get("version")
+    formula = Formula(
+        name=name,
+        description=_text(tree, "description", "description", problems),
+        version=None if version is None else str(version),
+        variables=variables,
+        steps=tuple(steps),
+        source=source,
+    )
+    _check_placeholders(formula, problems)
+    if problems:
+        raise FormulaInvalid(source, problems)
+    return formula
+
+
+def plan(formula: Formula, *, title: str | None, values: Mapping[str, str]) -> Plan:
+    """The beads to create. Raises UsageError naming every missing and every unknown variable; then nothing is made."""
+    known = {variable.name: variable for variable in formula.variables} or {
+        name: Variable(name) for name in _placeholders(formula)
+    }
+    unknown = [
+        f"`{name}` is not one of its variables{did_you_mean(name, known)}" for name in values if name not in known
+    ]
+    filled = {name: variable.default for name, variable in known.items() if variable.default is not None} | dict(values)
+    missing = [f"`{name}` is missing" for name, variable in known.items() if name not in filled and variable.required]
+    if unknown or missing:
+        raise UsageError(
+            f"Formula {formula.name} cannot be cooked: {'; '.join(missing + unknown)}.",
+            hint=f"Give each as --var NAME=VALUE; `lamp formula show {formula.name}` lists them.",
+        )
+    filled = dict.fromkeys(known, "") | filled
+
+    def fill(text: str) -> str:
+        return _PLACEHOLDER.sub(lambda mark: filled.get(mark[1]) or "", text)
+
+    root = NewBead(
+        title=title or formula.name, type="molecule", ref=formula.name, description=fill(formula.description)
+    )
+    steps = tuple(
+        NewBead(title=fill(step.title), ref=step.id, needs=step.needs, description=fill(step.description))
+        for step in formula.steps
+    )
+    return Plan(root, steps)
+
+
+def in_order(steps: Sequence[Step]) -> list[Step]:
+    """Steps so that each comes after what it needs; those in a circle are left out."""
+    done: set[str] = set()
+    ordered: list[Step] = []
+    waiting = list(steps)
+    while waiting:
+        free = [step for step in waiting if all(need in done for need in step.needs)]
+        if not free:
+            break
+        ordered += free
+        done |= {step.id for step in free}
+        waiting = [step for step in waiting if step.id not in done]
+    return ordered
+
+
+def _variables(tree: Any, problems: list[str]) -> tuple[Variable, ...]:
+    if not isinstance(tree, Mapping):
+        problems.append("vars: is a table of variables, such as [vars.branch]")
+        return ()
+    found = []
+    for name, entry in tree.items():
+        if not isinstance(entry, Mapping):
+            entry = {"default": entry}  # noqa: PLW2901  the short form: a variable with just its default
+        problems += _unknown(entry, _VAR_KEYS, f"vars.{name}.")
+        default = entry.get("default")
+        found.append(
+            Variable(
+                name=name,
+                description=str(entry.get("description", "")),
+                default=None if default is None else str(default),
+                required=bool(entry.get("required", default is None)),
+            )
+        )
+    return tuple(found)
+
+
+def _steps(tree: Any, problems: list[str]) -> list[Step]:
+    if not isinstance(tree, list) or not all(isinstance(entry, Mapping) for entry in tree):
+        problems.append("steps: is a list of [[steps]] tables")
+        return []
+    steps = []
+    for number, entry in enumerate(tree, start=1):
+        where = f"steps[{number}]"
+        problems += _unknown(entry, _STEP_KEYS, f"{where}.")
+        needs = entry.get("needs", [])
+        if not isinstance(needs, list) or not all(isinstance(need, str) for need in needs):
+            problems.append(f"{where}.needs: is a list of step ids")
+            needs = []
+        steps.append(
+            Step(
+                id=_text(entry, "id", f"{where}.id", problems, required=True),
+                title=_text(entry, "title", f"{where}.title", problems, required=True),
+                description=_text(entry, "description", f"{where}.description", problems),
+                needs=tuple(dict.fromkeys(needs)),
+            )
+        )
+    return steps
+
+
+def _check_steps(steps: list[Step], problems: list[str]) -> None:
+    if not steps:
+        problems.append("steps: a formula needs at least one step")
+    ids = [step.id for step in steps]
+    problems += [
+        f"steps: the id `{step_id}` stands twice" for step_id in sorted({i for i in ids if i and ids.count(i) > 1})
+    ]
+    for step in steps:
+        problems += [
+            f"steps: `{step.id}` needs `{need}`, which is no step{did_you_mean(need, ids)}"
+            for need in step.needs
+            if need not in ids
+        ]
+    circle = [step.id for step in steps if step not in in_order(steps) and all(need in ids for need in step.needs)]
+    if circle and not any("which is no step" in problem for problem in problems):
+        problems.append(f"steps: these wait for one another in a circle: {', '.join(circle)}")
+
+
+def _check_placeholders(formula: Formula, problems: list[str]) -> None:
+    if not formula.variables:
+        return
+    known = {variable.name for variable in formula.variables}
+    problems += [
+        f"vars: `{{{{{name}}}}}` is used but not declared{did_you_mean(name, known)}"
+        for name in _placeholders(formula)
+        if name not in known
+    ]
+
+
+def _placeholders(formula: Formula) -> list[str]:
+    texts = [formula.description, *(text for step in formula.steps for text in (step.title, step.description))]
+    return list(dict.fromkeys(name for text in texts for name in _PLACEHOLDER.findall(text)))
+
+
+def _unknown(tree: Mapping[str, Any], known: Sequence[str], where: str) -> list[str]:
+    return [f"{where}{key}: is not a setting{did_you_mean(key, known)}" for key in tree if key not in known]
+
+
+def _text(tree: Mapping[str, Any], key: str, where: str, problems: list[str], *, required: bool = False) -> str:
+    value = tree.get(key)
+    if value is None and not required:
+        return ""
+    if not isinstance(value, str) or (required and not value.strip()):
+        problems.append(f"{where}: is missing" if value is None else f"{where}: is a text that is not empty")
+        return ""
+    return value

@@ -1,0 +1,164 @@
+"""Beads: units of work with status, labels, parent and needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.errors import Conflict, NotFound, UsageError
+
+
+class BeadStatus(StrEnum):
+    OPEN = "open"
+    IN_PROGRESS = "in_progress"
+    CLOSED = "closed"
+
+
+BOOKKEEPING = frozenset({"run"})
+"""Types that record what the city itself did: never ready work, and no `bead.*` events."""
+CONTAINERS = frozenset({"convoy", "epic"})
+"""Types that group other beads; a convoy closes when its last child does, unless labelled `owned`."""
+MOLECULES = frozenset({"molecule", "wisp"})
+"""The root of a cooked formula; closes when its last step does."""
+NOT_READY = BOOKKEEPING | CONTAINERS | {"message"}
+
+OWNED = "owned"
+POOL_LABEL = "pool:"
+LONGEST_TITLE = 500
+LONGEST_TEXT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class NewBead:
+    title: str
+    type: str = "task"
+    labels: tuple[str, ...] = ()
+    assignee: str | None = None
+    sender: str | None = None
+    parent: str | None = None
+    needs: tuple[str, ...] = ()
+    ref: str | None = None
+    description: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    ephemeral: bool = False
+    """A wisp: collected with its steps some time after it closes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bead:
+    id: str
+    title: str
+    type: str
+    status: BeadStatus
+    labels: tuple[str, ...]
+    assignee: str | None
+    sender: str | None
+    parent: str | None
+    root: str
+    needs: tuple[str, ...]
+    ref: str | None
+    description: str
+    metadata: Mapping[str, str]
+    ephemeral: bool
+    run: str | None
+    created_at: datetime
+    updated_at: datetime
+    closed_at: datetime | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "type": self.type,
+            "status": self.status.value,
+            "labels": list(self.labels),
+            "assignee": self.assignee,
+            "from": self.sender,
+            "parent": self.parent,
+            "needs": list(self.needs),
+            "ref": self.ref,
+            "description": self.description,
+            "metadata": dict(self.metadata),
+            "run": self.run,
+            "created_at": rfc3339(self.created_at),
+            "updated_at": rfc3339(self.updated_at),
+            "closed_at": None if self.closed_at is None else rfc3339(self.closed_at),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BeadFilter:
+    """All conditions must hold; None asks nothing."""
+
+    status: BeadStatus | None = None
+    type: str | None = None
+    label: str | None = None
+    assignee: str | None = None
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BeadChange:
+    """What an update sets; None leaves a field as it is, and empty text clears an assignee or a parent."""
+
+    title: str | None = None
+    description: str | None = None
+    assignee: str | None = None
+    parent: str | None = None
+    status: BeadStatus | None = None
+    type: str | None = None
+    add_labels: tuple[str, ...] = ()
+    remove_labels: tuple[str, ...] = ()
+    add_needs: tuple[str, ...] = ()
+    remove_needs: tuple[str, ...] = ()
+    metadata: Mapping[str, str | None] = field(default_factory=dict)
+    """Keys to set; None removes one."""
+
+
+class BeadNotFound(NotFound):
+    def __init__(self, bead: str) -> None:
+        super().__init__(f"There is no bead {bead}.", hint="`lamp bead list` shows those there are.")
+        self.bead = bead
+
+
+class AlreadyClaimed(Conflict):
+    def __init__(self, bead: str, holder: str) -> None:
+        super().__init__(f"Bead {bead} is already claimed by {holder}.", hint="Take another: `lamp bead ready`.")
+        self.holder = holder
+
+
+class NotClaimable(Conflict):
+    def __init__(self, bead: str, why: str) -> None:
+        super().__init__(f"Bead {bead} cannot be claimed: {why}.", hint="`lamp bead ready` shows what can be.")
+
+
+class NeedsCycle(Conflict):
+    def __init__(self, bead: str, need: str) -> None:
+        super().__init__(
+            f"Bead {bead} cannot need {need}: {need} already waits for {bead}.",
+            hint="Remove one of the needs that make the circle.",
+        )
+
+
+def checked(new: NewBead) -> NewBead:
+    """Raises UsageError for a bead that cannot be kept as it is."""
+    if not new.title.strip():
+        raise UsageError("A bead needs a title.", hint="Say in a few words what is to be done.")
+    if len(new.title) > LONGEST_TITLE:
+        raise UsageError(
+            f"A title has at most {LONGEST_TITLE} characters; this one has {len(new.title)}.",
+            hint="Put the rest into the description.",
+        )
+    if len(new.description) > LONGEST_TEXT:
+        raise UsageError(f"A description has at most {LONGEST_TEXT} characters.", hint="Keep long texts in a file.")
+    for word in (new.type, *new.labels):
+        check_word(word)
+    return new
+
+
+def check_word(word: str) -> None:
+    """Types and labels are single words, so that they can be listed, matched and typed."""
+    if not word or len(word) > 200 or any(character.isspace() or ord(character) < 32 for character in word):
+        raise UsageError(f"`{word}` is not a label or type.", hint="Use one word without spaces, such as `pool:coder`.")

@@ -1,0 +1,82 @@
+"""Events: append-only facts on the city's bus, each with a sequence number."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.errors import UsageError
+
+TOPIC = "events"
+LONGEST_PAYLOAD = 1 << 20
+_TYPE = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """A fact about to be appended; the store numbers it."""
+
+    type: str
+    at: datetime
+    actor: str
+    subject: str | None = None
+    message: str | None = None
+    payload: Any = None
+    run: str | None = None
+    """The run that caused it, where one did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    seq: int
+    type: str
+    at: datetime
+    actor: str
+    subject: str | None
+    message: str | None
+    payload: Any
+    run: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seq": self.seq,
+            "type": self.type,
+            "at": rfc3339(self.at),
+            "actor": self.actor,
+            "subject": self.subject,
+            "message": self.message,
+            "payload": self.payload,
+            "run": self.run,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """All conditions must hold; None asks nothing."""
+
+    type: str | None = None
+    actor: str | None = None
+    subject: str | None = None
+    since: datetime | None = None
+    after: int = 0
+
+
+def checked_type(text: str) -> str:
+    """An event type such as `bead.closed`; raises UsageError for anything else."""
+    if not _TYPE.fullmatch(text) or len(text) > 120:
+        raise UsageError(
+            f"`{text}` is not an event type.",
+            hint="Write lower-case words joined by dots, such as `deploy.finished`.",
+        )
+    return text
+
+
+def type_prefix(pattern: str) -> str | None:
+    """`bead.*` gives `bead.`; an exact type gives None."""
+    return pattern[:-1] if pattern.endswith(".*") else None
+
+
+def matches(pattern: str, event_type: str) -> bool:
+    prefix = type_prefix(pattern)
+    return event_type == pattern if prefix is None else event_type.startswith(prefix)

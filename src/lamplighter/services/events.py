@@ -1,0 +1,69 @@
+"""Events: append, read after a cursor, follow as they come, prune."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from lamplighter.domain.events import LONGEST_PAYLOAD, TOPIC, Event, EventFilter, NewEvent, checked_type
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import UsageError
+from lamplighter.store.tx import Store, Tx
+
+PAGE = 500
+POLL = timedelta(seconds=1)
+PRUNE_AT_ONCE = 1000
+
+
+class Waker(Protocol):
+    def subscribe(self, *topics: str) -> asyncio.Event: ...
+
+    def unsubscribe(self, event: asyncio.Event) -> None: ...
+
+
+def emit(tx: Tx, event: NewEvent, *, payload_size: int = 0) -> None:
+    """An event from outside. Raises UsageError for a type that is none, or a payload beyond the limit."""
+    checked_type(event.type)
+    if payload_size > LONGEST_PAYLOAD:
+        raise UsageError(
+            f"A payload has at most {LONGEST_PAYLOAD} bytes; this one has {payload_size}.",
+            hint="Put the data into a file and emit its path.",
+        )
+    tx.events.append(event)
+
+
+def latest(tx: Tx, wanted: EventFilter, *, limit: int) -> list[Event]:
+    return tx.events.latest(wanted, limit=limit)
+
+
+def page(tx: Tx, wanted: EventFilter) -> tuple[list[Event], int]:
+    """The next events that pass, and the cursor behind which nothing is left to find."""
+    head = tx.events.head()
+    events = tx.events.next_matching(wanted, limit=PAGE)
+    return events, events[-1].seq if len(events) == PAGE else max(head, wanted.after)
+
+
+def head(tx: Tx) -> int:
+    return tx.events.head()
+
+
+def prune(tx: Tx, *, before: datetime, spared_after: int) -> int:
+    """Delete a batch of old events; never one that some cursor has still to read."""
+    return tx.events.prune(before=before, spared_after=spared_after, limit=PRUNE_AT_ONCE)
+
+
+async def follow(store: Store, wanted: EventFilter, *, waker: Waker, clock: Clock) -> AsyncIterator[Event]:
+    """Every event above `wanted.after` that passes, once and in order, as it comes; ends only by being closed."""
+    wake = waker.subscribe(TOPIC)
+    try:
+        while True:
+            wake.clear()
+            events, cursor = await store.read(page, wanted)
+            for event in events:
+                yield event
+            wanted = replace(wanted, after=cursor)
+            if len(events) < PAGE:
+                await clock.wait(wake, at_most=POLL)
+    finally:
+        waker.unsubscribe(wake)

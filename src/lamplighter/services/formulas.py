@@ -1,0 +1,35 @@
+"""Formulas into wisps: cooking is one transaction; wisps are collected with their steps when their time has passed."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.beads.formulas import Plan
+from lamplighter.domain.beads.model import Bead
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import beads
+from lamplighter.store.tx import Tx
+
+COLLECT_AT_ONCE = 200
+
+
+def cook(tx: Tx, plan: Plan, *, prefix: str, ids: IdSource, act: Act) -> Bead:
+    """Create the root and every step, or nothing. Needs between steps become needs between their beads."""
+    root = beads.create(tx, plan.root, prefix=prefix, ids=ids, act=act)
+    made: dict[str, str] = {}
+    waiting = list(plan.steps)
+    while waiting:
+        step = next(step for step in waiting if all(need in made for need in step.needs))
+        waiting.remove(step)
+        needs = tuple(made[need] for need in step.needs)
+        bead = beads.create(tx, replace(step, parent=root.id, needs=needs), prefix=prefix, ids=ids, act=act)
+        made[step.ref or bead.id] = bead.id
+    return root
+
+
+def collect(tx: Tx, *, closed_before: datetime) -> int:
+    """Delete a batch of ephemeral molecules closed before then, with their steps; returns how many molecules."""
+    roots = tx.beads.collectable(before=closed_before, limit=COLLECT_AT_ONCE)
+    if roots:
+        tx.beads.delete_trees(roots)
+    return len(roots)

@@ -1,0 +1,243 @@
+"""Beads: rows in and out. Rules about them live in the services that call these methods."""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from lamplighter.domain.beads.model import NOT_READY, Bead, BeadFilter, BeadStatus, NewBead
+from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+
+INSERT = """
+    INSERT INTO beads (city_id, id, title, type, status, assignee, sender, parent_id, root_id, ref, description,
+                       metadata, ephemeral, run_id, created_at, updated_at)
+    VALUES (:city, :id, :title, :type, 'open', :assignee, :sender, :parent, :root, :ref, :description,
+            :metadata, :ephemeral, :run, :now, :now)
+    ON CONFLICT (city_id, id) DO NOTHING"""
+_COLUMNS = """
+    SELECT id, title, type, status, assignee, sender, parent_id, root_id, ref, description, metadata, ephemeral, run_id,
+           created_at, updated_at, closed_at FROM beads"""
+GET = _COLUMNS + " WHERE city_id = :city AND id = :id"
+LOCK = GET + " {for_update}"
+ROOT_OF = "SELECT root_id FROM beads WHERE city_id = :city AND id = :id"
+UPDATE = """
+    UPDATE beads SET title = :title, type = :type, status = :status, assignee = :assignee, parent_id = :parent,
+                     description = :description, metadata = :metadata, updated_at = :updated, closed_at = :closed
+    WHERE city_id = :city AND id = :id"""
+MOVE_SUBTREE = """
+    WITH RECURSIVE below (id) AS (
+        SELECT id FROM beads WHERE city_id = :city AND id = :id
+        UNION SELECT beads.id FROM beads JOIN below ON beads.parent_id = below.id WHERE beads.city_id = :city)
+    UPDATE beads SET root_id = :root WHERE city_id = :city AND id IN (SELECT id FROM below)"""
+# the index beads_by_parent serves this
+CHILDREN = _COLUMNS + " WHERE city_id = :city AND parent_id = :parent ORDER BY created_at, id"
+OPEN_CHILD = """
+    SELECT id FROM beads WHERE city_id = :city AND parent_id = :parent AND status <> 'closed' LIMIT 1"""
+# One statement and its index each way of asking: beads_by_age, beads_by_status, bead_labels_by_label
+LIST = _COLUMNS + " WHERE city_id = :city {where} ORDER BY created_at DESC, id DESC LIMIT :limit"
+# index: beads_by_status, then the primary keys of bead_needs and beads
+READY = (
+    _COLUMNS
+    + """ WHERE city_id = :city AND status = 'open' {where}
+    AND NOT EXISTS (
+        SELECT 1 FROM bead_needs AS n JOIN beads AS need ON need.city_id = n.city_id AND need.id = n.needs_id
+        WHERE n.city_id = beads.city_id AND n.bead_id = beads.id AND need.status <> 'closed')
+    ORDER BY created_at, id LIMIT :limit"""
+)
+UNMET = """
+    SELECT need.id FROM bead_needs AS n JOIN beads AS need ON need.city_id = n.city_id AND need.id = n.needs_id
+    WHERE n.city_id = :city AND n.bead_id = :id AND need.status <> 'closed' ORDER BY need.id"""
+WAITS_FOR = """
+    WITH RECURSIVE wanted (id) AS (
+        SELECT needs_id FROM bead_needs WHERE city_id = :city AND bead_id = :start
+        UNION SELECT n.needs_id FROM bead_needs AS n JOIN wanted ON n.bead_id = wanted.id WHERE n.city_id = :city)
+    SELECT 1 AS found FROM wanted WHERE id = :goal LIMIT 1"""
+ADD_LABEL = """
+    INSERT INTO bead_labels (city_id, bead_id, label) VALUES (:city, :id, :label) ON CONFLICT DO NOTHING"""
+REMOVE_LABEL = "DELETE FROM bead_labels WHERE city_id = :city AND bead_id = :id AND label = :label"
+ADD_NEED = """
+    INSERT INTO bead_needs (city_id, bead_id, needs_id) VALUES (:city, :id, :need) ON CONFLICT DO NOTHING"""
+REMOVE_NEED = "DELETE FROM bead_needs WHERE city_id = :city AND bead_id = :id AND needs_id = :need"
+LABELS_OF = """
+    SELECT bead_id, label FROM bead_labels WHERE city_id = :city AND bead_id {any:ids} ORDER BY bead_id, label"""
+NEEDS_OF = """
+    SELECT bead_id, needs_id FROM bead_needs WHERE city_id = :city AND bead_id {any:ids} ORDER BY bead_id, needs_id"""
+# the index beads_to_collect serves this
+COLLECTABLE = """
+    SELECT id FROM beads WHERE city_id = :city AND ephemeral = 1 AND closed_at IS NOT NULL AND closed_at < :before
+    AND id = root_id ORDER BY closed_at LIMIT :limit"""
+DELETE_TREE = "DELETE FROM beads WHERE city_id = :city AND root_id {any:roots}"
+COUNT = "SELECT status, count(*) AS count FROM beads WHERE city_id = :city GROUP BY status"
+
+
+class Beads:
+    def __init__(self, db: Db, city: str) -> None:
+        self._db = db
+        self._city = city
+
+    def insert(self, bead_id: str, new: NewBead, *, root: str, run: str | None, now: datetime) -> bool:
+        """False when the id is taken."""
+        params = {
+            "city": self._city,
+            "id": bead_id,
+            "title": new.title,
+            "type": new.type,
+            "assignee": new.assignee,
+            "sender": new.sender,
+            "parent": new.parent,
+            "root": root,
+            "ref": new.ref,
+            "description": new.description,
+            "metadata": json.dumps(dict(new.metadata)),
+            "ephemeral": int(new.ephemeral),
+            "run": run,
+            "now": stamp(now),
+        }
+        return self._db.execute(INSERT, params) == 1
+
+    def get(self, bead: str) -> Bead | None:
+        return self._one(GET, bead)
+
+    def lock(self, bead: str) -> Bead | None:
+        return self._one(LOCK, bead)
+
+    def root_of(self, bead: str) -> str | None:
+        row = self._db.row(ROOT_OF, {"city": self._city, "id": bead})
+        return None if row is None else row["root_id"]
+
+    def save(self, bead: Bead) -> None:
+        self._db.execute(
+            UPDATE,
+            {
+                "city": self._city,
+                "id": bead.id,
+                "title": bead.title,
+                "type": bead.type,
+                "status": bead.status.value,
+                "assignee": bead.assignee,
+                "parent": bead.parent,
+                "description": bead.description,
+                "metadata": json.dumps(dict(bead.metadata)),
+                "updated": stamp(bead.updated_at),
+                "closed": stamp_or_none(bead.closed_at),
+            },
+        )
+
+    def move_subtree(self, bead: str, root: str) -> None:
+        self._db.execute(MOVE_SUBTREE, {"city": self._city, "id": bead, "root": root})
+
+    def children(self, parent: str) -> list[Bead]:
+        return self._beads(self._db.rows(CHILDREN, {"city": self._city, "parent": parent}))
+
+    def has_open_child(self, parent: str) -> bool:
+        return self._db.row(OPEN_CHILD, {"city": self._city, "parent": parent}) is not None
+
+    def matching(self, wanted: BeadFilter, *, limit: int) -> list[Bead]:
+        """The newest beads that pass, newest first."""
+        where, params = _conditions(wanted)
+        return self._page(LIST.replace("{where}", where), params, limit)
+
+    def ready(self, *, label: str | None = None, assignee: str | None = None, limit: int) -> list[Bead]:
+        """Open beads whose every need is closed, oldest first; bookkeeping and unrouted molecules stay hidden."""
+        where, params = _conditions(BeadFilter(label=label, assignee=assignee))
+        hidden = ", ".join(f"'{name}'" for name in sorted(NOT_READY))
+        where += f""" AND type NOT IN ({hidden})
+            AND (type NOT IN ('molecule', 'wisp') OR assignee IS NOT NULL OR EXISTS (
+                SELECT 1 FROM bead_labels AS l WHERE l.city_id = beads.city_id AND l.bead_id = beads.id
+                AND l.label >= 'pool:' AND l.label < 'pool;'))"""
+        return self._page(READY.replace("{where}", where), params, limit)
+
+    def unmet_needs(self, bead: str) -> list[str]:
+        return [row["id"] for row in self._db.rows(UNMET, {"city": self._city, "id": bead})]
+
+    def waits_for(self, start: str, goal: str) -> bool:
+        """Whether `start` needs `goal`, directly or through others."""
+        return self._db.row(WAITS_FOR, {"city": self._city, "start": start, "goal": goal}) is not None
+
+    def add_labels(self, bead: str, labels: Iterable[str]) -> None:
+        for label in labels:
+            self._db.execute(ADD_LABEL, {"city": self._city, "id": bead, "label": label})
+
+    def remove_labels(self, bead: str, labels: Iterable[str]) -> None:
+        for label in labels:
+            self._db.execute(REMOVE_LABEL, {"city": self._city, "id": bead, "label": label})
+
+    def add_needs(self, bead: str, needs: Iterable[str]) -> None:
+        for need in needs:
+            self._db.execute(ADD_NEED, {"city": self._city, "id": bead, "need": need})
+
+    def remove_needs(self, bead: str, needs: Iterable[str]) -> None:
+        for need in needs:
+            self._db.execute(REMOVE_NEED, {"city": self._city, "id": bead, "need": need})
+
+    def collectable(self, *, before: datetime, limit: int) -> list[str]:
+        params = {"city": self._city, "before": stamp(before), "limit": limit}
+        return [row["id"] for row in self._db.rows(COLLECTABLE, params)]
+
+    def delete_trees(self, roots: list[str]) -> int:
+        """Delete these roots with everything below them."""
+        return self._db.execute(DELETE_TREE, {"city": self._city, "roots": json.dumps(roots)})
+
+    def counts(self) -> dict[str, int]:
+        return {row["status"]: row["count"] for row in self._db.rows(COUNT, {"city": self._city})}
+
+    def _one(self, sql: str, bead: str) -> Bead | None:
+        row = self._db.row(sql, {"city": self._city, "id": bead})
+        return None if row is None else self._beads([row])[0]
+
+    def _page(self, sql: str, params: dict[str, Any], limit: int) -> list[Bead]:
+        return self._beads(self._db.rows(sql, params | {"city": self._city, "limit": limit}))
+
+    def _beads(self, rows: list[Row]) -> list[Bead]:
+        if not rows:
+            return []
+        ids = {"city": self._city, "ids": json.dumps([row["id"] for row in rows])}
+        labels = _grouped(self._db.rows(LABELS_OF, ids), "label")
+        needs = _grouped(self._db.rows(NEEDS_OF, ids), "needs_id")
+        return [_bead(row, labels.get(row["id"], ()), needs.get(row["id"], ())) for row in rows]
+
+
+def _conditions(wanted: BeadFilter) -> tuple[str, dict[str, Any]]:
+    clauses: list[str] = []
+    params: dict[str, Any] = {}
+    columns = {"status": wanted.status, "type": wanted.type, "assignee": wanted.assignee, "parent_id": wanted.parent}
+    for column, value in columns.items():
+        if value is not None:
+            clauses.append(f"AND {column} = :{column}")
+            params[column] = str(value)
+    if wanted.label is not None:
+        clauses.append(
+            "AND id IN (SELECT bead_id FROM bead_labels WHERE bead_labels.city_id = :city AND label = :label)"
+        )
+        params["label"] = wanted.label
+    return " ".join(clauses), params
+
+
+def _grouped(rows: list[Row], column: str) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        groups.setdefault(row["bead_id"], []).append(row[column])
+    return {bead: tuple(values) for bead, values in groups.items()}
+
+
+def _bead(row: Row, labels: tuple[str, ...], needs: tuple[str, ...]) -> Bead:
+    return Bead(
+        id=row["id"],
+        title=row["title"],
+        type=row["type"],
+        status=BeadStatus(row["status"]),
+        labels=labels,
+        assignee=row["assignee"],
+        sender=row["sender"],
+        parent=row["parent_id"],
+        root=row["root_id"],
+        needs=needs,
+        ref=row["ref"],
+        description=row["description"],
+        metadata=json.loads(row["metadata"]),
+        ephemeral=bool(row["ephemeral"]),
+        run=row["run_id"],
+        created_at=instant(row["created_at"]),
+        updated_at=instant(row["updated_at"]),
+        closed_at=instant_or_none(row["closed_at"]),
+    )

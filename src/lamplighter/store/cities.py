@@ -1,0 +1,74 @@
+"""The city's own row: who it is, whether it is paused, and who controls it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lamplighter.store.db import Db, instant, instant_or_none, stamp
+
+ENSURE_ORGANIZATION = """
+    INSERT INTO organizations (id, name, created_at) VALUES (:id, :name, :now) ON CONFLICT (id) DO NOTHING"""
+ENSURE_CITY = """
+    INSERT INTO cities (id, organization_id, name, created_at) VALUES (:city, :organization, :name, :now)
+    ON CONFLICT (id) DO UPDATE SET name = excluded.name"""
+FIND = """
+    SELECT id, organization_id, name, created_at, controller, controller_since, controller_version FROM cities
+    WHERE id = :city"""
+LOCK = FIND + " {for_update}"
+TAKE_CONTROL = """
+    UPDATE cities SET controller = :owner, controller_since = :now, controller_version = controller_version + 1
+    WHERE id = :city AND controller_version = :expected"""
+DROP_CONTROL = "UPDATE cities SET controller = NULL, controller_since = NULL WHERE id = :city AND controller = :owner"
+
+LOCAL_ORGANIZATION = "org_local"
+
+
+@dataclass(frozen=True, slots=True)
+class CityRow:
+    id: str
+    organization: str
+    name: str
+    created_at: datetime
+    controller: str | None
+    """The owner that controls the city now."""
+    controller_since: datetime | None
+    controller_version: int
+
+
+class Cities:
+    def __init__(self, db: Db, city: str) -> None:
+        self._db = db
+        self._city = city
+
+    def ensure(self, name: str, now: datetime) -> None:
+        """The city's row, made or renamed; in the one organization a city has until it is given another."""
+        self._db.execute(ENSURE_ORGANIZATION, {"id": LOCAL_ORGANIZATION, "name": "local", "now": stamp(now)})
+        self._db.execute(
+            ENSURE_CITY, {"city": self._city, "organization": LOCAL_ORGANIZATION, "name": name, "now": stamp(now)}
+        )
+
+    def find(self) -> CityRow | None:
+        return self._one(FIND)
+
+    def lock(self) -> CityRow | None:
+        return self._one(LOCK)
+
+    def take_control(self, owner: str, *, expected: int, now: datetime) -> bool:
+        params = {"city": self._city, "owner": owner, "expected": expected, "now": stamp(now)}
+        return self._db.execute(TAKE_CONTROL, params) == 1
+
+    def drop_control(self, owner: str) -> None:
+        self._db.execute(DROP_CONTROL, {"city": self._city, "owner": owner})
+
+    def _one(self, sql: str) -> CityRow | None:
+        row = self._db.row(sql, {"city": self._city})
+        if row is None:
+            return None
+        return CityRow(
+            id=row["id"],
+            organization=row["organization_id"],
+            name=row["name"],
+            created_at=instant(row["created_at"]),
+            controller=row["controller"],
+            controller_since=instant_or_none(row["controller_since"]),
+            controller_version=row["controller_version"],
+        )

@@ -1,0 +1,72 @@
+"""Wake-ups between the processes of a city on one machine: a datagram to every socket in `.gc/wake/`.
+
+A datagram is a hint and may be lost: a full or vanished socket is passed over, and whoever waits polls as well.
+"""
+
+import errno
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Datagrams:
+    """The sending end; cheap when nobody listens."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._socket: socket.socket | None = None
+        self._own: str | None = None
+
+    def send(self, topics: Iterable[str]) -> None:
+        message = " ".join(sorted(topics)).encode()
+        if not message:
+            return
+        try:
+            names = [name for name in os.listdir(self._directory) if name != self._own]  # noqa: PTH208  a hot path
+        except OSError:
+            return
+        for name in names:
+            self._send_to(name, message)
+
+    def listen(self, owner: str) -> socket.socket:
+        """A non-blocking socket that receives what other processes send; close it and it is gone."""
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        receiver.setblocking(False)
+        with _reachable(self._directory) as base:
+            receiver.bind(f"{base}/{owner}")
+        self._own = owner
+        return receiver
+
+    def forget(self, owner: str) -> None:
+        (self._directory / owner).unlink(missing_ok=True)
+
+    def _send_to(self, name: str, message: bytes) -> None:
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._socket.setblocking(False)
+        try:
+            with _reachable(self._directory) as base:
+                self._socket.sendto(message, f"{base}/{name}")
+        except OSError as error:
+            if error.errno == errno.ECONNREFUSED:  # its process died without cleaning up
+                self.forget(name)
+
+
+@contextmanager
+def _reachable(directory: Path) -> Iterator[str]:
+    """A short name for `directory`: the kernel takes 108 bytes of socket path, and cities may lie deep."""
+    if len(os.fsencode(directory)) < 70 or not os.path.isdir("/proc/self/fd"):  # noqa: PTH112  a hot path
+        yield str(directory)
+        return
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)
+
+
+def topics(message: bytes) -> frozenset[str]:
+    return frozenset(message.decode(errors="replace").split())

@@ -1,0 +1,56 @@
+"""The few SQL fragments that differ between the two databases, and how a statement is rendered for each."""
+
+import re
+from dataclasses import dataclass, field
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
+_ANY = re.compile(r"\{any:([a-z_]+)\}")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Statements are written once, with `:name` parameters and `{fragment}` marks; `render` makes them one database's.
+
+    `{any:ids}` compares with the members of a JSON list bound as text, so both databases bind the same value.
+    """
+
+    name: str
+    fragments: dict[str, str]
+    any_of: str
+    percent_parameters: bool
+    _rendered: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def render(self, sql: str) -> str:
+        ready = self._rendered.get(sql)
+        if ready is None:
+            ready = self._rendered[sql] = self._render(sql)
+        return ready
+
+    def _render(self, sql: str) -> str:
+        sql = _ANY.sub(lambda mark: self.any_of.replace("NAME", mark[1]), sql)
+        for mark, fragment in self.fragments.items():
+            sql = sql.replace("{" + mark + "}", fragment)
+        if self.percent_parameters:
+            sql = _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
+        return sql
+
+
+SQLITE = Dialect(
+    name="sqlite",
+    fragments={
+        "for_update": "",  # the one writer already holds the whole database
+        "skip_claimed": "",
+    },
+    any_of="IN (SELECT value FROM json_each(:NAME))",
+    percent_parameters=False,
+)
+POSTGRES = Dialect(
+    name="postgres",
+    fragments={
+        # NO KEY: what an UPDATE itself takes; a plain FOR UPDATE would also stop rows that merely refer to this one.
+        "for_update": "FOR NO KEY UPDATE",
+        "skip_claimed": "FOR NO KEY UPDATE SKIP LOCKED",
+    },
+    any_of="IN (SELECT jsonb_array_elements_text(CAST(:NAME AS jsonb)))",
+    percent_parameters=True,
+)

@@ -1,0 +1,53 @@
+"""A transaction that waits for its turn, and how its outcome reaches the task that awaits it."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from lamplighter.store.tx import Tx
+
+
+class Answer(asyncio.Future[Any]):
+    """Cannot be cancelled: a cancelled caller is told only once the commit's answer is known."""
+
+    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002  the signature is asyncio's
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    answer: Answer
+
+    def run(self, tx: Tx) -> Any:
+        return self.fn(tx, *self.args, **self.kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    job: Job
+    value: Any = None
+    error: BaseException | None = None
+
+
+def deliver(outcomes: Iterable[Outcome]) -> None:
+    """Hand outcomes to their loops, one wake-up a loop however many there are. Called on a database thread."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_loop.setdefault(outcome.job.answer.get_loop(), []).append(outcome)
+    for loop, group in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, group)
+        except RuntimeError:  # the loop closed before its answers came; nobody is left to hear them
+            continue
+
+
+def _settle(outcomes: list[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.error is not None:
+            outcome.job.answer.set_exception(outcome.error)
+        else:
+            outcome.job.answer.set_result(outcome.value)

@@ -1,0 +1,97 @@
+"""Forward-only migrations, applied under a lock, each in its own transaction."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lamplighter.store.errors import StoreBusy, StoreNewer, StoreReadOnly
+from lamplighter.store.schema import PROGRAM, Level, Migration, migrations
+from lamplighter.store.sqlite_connection import connect as connect_sqlite
+from lamplighter.store.sqlite_connection import told as told_sqlite
+from lamplighter.store.turnstile import Turnstile
+
+LEVEL_TABLE = "CREATE TABLE IF NOT EXISTS schema_level (version INTEGER NOT NULL, oldest INTEGER NOT NULL)"
+BUSY_SECONDS = 30.0
+
+
+def migrate_sqlite(path: Path, *, to: int | None = None) -> list[Migration]:
+    """Bring the file to this program's schema, making it if need be; returns what was applied."""
+    connection = connect_sqlite(path, create=True)
+    path.chmod(0o600)
+    try:
+        turnstile = Turnstile(path)
+    except OSError as error:
+        raise StoreReadOnly(str(path)) from error
+    try:
+        if not turnstile.enter(at_most=BUSY_SECONDS):
+            raise StoreBusy(str(path))
+        with told_sqlite(path):
+            return _apply_sqlite(connection, str(path), to)
+    finally:
+        turnstile.close()
+        connection.close()
+
+
+def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) -> list[Migration]:
+    applied = []
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(LEVEL_TABLE)
+        row = connection.execute("SELECT version, oldest FROM schema_level").fetchone()
+        level = Level(0, 0) if row is None else Level(row["version"], row["oldest"])
+        for migration in _wanted(migrations("sqlite"), level, where, to):
+            for statement in _statements(migration.sql):
+                connection.execute(statement)
+            connection.execute("DELETE FROM schema_level")
+            connection.execute("INSERT INTO schema_level VALUES (?, ?)", (migration.version, migration.oldest))
+            applied.append(migration)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    return applied
+
+
+def migrate_postgres(url: str, *, to: int | None = None) -> list[Migration]:
+    """Bring the database to this program's schema; several processes may try at once."""
+    from lamplighter.store.postgres_connection import connect, told
+
+    connection = connect(url)
+    try:
+        with told(url), connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(5267, 2)")
+            return _apply_postgres(connection, url, to)
+    finally:
+        connection.close()
+
+
+def _apply_postgres(connection: Any, where: str, to: int | None) -> list[Migration]:
+    applied = []
+    connection.execute(LEVEL_TABLE)
+    row = connection.execute("SELECT version, oldest FROM schema_level").fetchone()
+    level = Level(0, 0) if row is None else Level(row["version"], row["oldest"])
+    for migration in _wanted(migrations("postgres"), level, where, to):
+        connection.execute(migration.sql)
+        connection.execute("DELETE FROM schema_level")
+        connection.execute("INSERT INTO schema_level VALUES (%s, %s)", (migration.version, migration.oldest))
+        applied.append(migration)
+    return applied
+
+
+def _wanted(known: list[Migration], level: Level, where: str, to: int | None) -> list[Migration]:
+    if level.oldest > PROGRAM:
+        raise StoreNewer(where, level.version, level.oldest, PROGRAM)
+    return [migration for migration in known if level.version < migration.version <= (to or PROGRAM)]
+
+
+def _statements(sql: str) -> Iterator[str]:
+    """One statement at a time: sqlite3's own script runner would commit the transaction around them."""
+    statement = ""
+    for line in sql.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement

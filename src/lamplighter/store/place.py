@@ -1,0 +1,120 @@
+"""Where a store is: the city's own SQLite file, or a PostgreSQL database by its URL."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from lamplighter.kit.errors import UsageError
+from lamplighter.kit.log import masked
+from lamplighter.store.datagrams import Datagrams
+from lamplighter.store.proof import FileProofs, PostgresProofs, Proofs
+from lamplighter.store.schema import Migration
+from lamplighter.store.tx import DirectStore, Store
+from lamplighter.store.wakes import Wakes
+
+
+@dataclass(frozen=True)
+class SqlitePlace:
+    path: Path
+    runtime: Path
+    """The city's `.gc`: wake-up sockets and proofs of life lie there."""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True)
+class PostgresPlace:
+    url: str
+    runtime: Path
+
+    def __str__(self) -> str:
+        return masked(self.url)
+
+
+Place = SqlitePlace | PostgresPlace
+
+
+def parse_place(url: str, runtime: Path) -> Place:
+    """`""` is the file in the city; `sqlite:PATH` another; `postgresql://…` a server. Raises UsageError else."""
+    if not url:
+        return SqlitePlace(runtime / "lamp.db", runtime)
+    scheme, _, rest = url.partition(":")
+    match scheme:
+        case "sqlite":
+            path = Path(rest.removeprefix("//"))
+            return SqlitePlace(path if path.is_absolute() else runtime.parent / path, runtime)
+        case "postgresql" | "postgres":
+            return PostgresPlace(url, runtime)
+        case _:
+            raise UsageError(
+                f"[store] url: `{masked(url)}` names no store we know.",
+                hint="Leave it out for SQLite inside the city, or write postgresql://user@host/database.",
+            )
+
+
+def datagrams_of(place: Place) -> Datagrams:
+    return Datagrams(place.runtime / "wake")
+
+
+def open_store(place: Place, city: str, wakes: Wakes) -> Store:
+    match place:
+        case SqlitePlace(path):
+            from lamplighter.store.sqlite import SqliteStore
+
+            return SqliteStore(path, city, wakes=wakes, datagrams=datagrams_of(place))
+        case PostgresPlace(url):
+            _need_psycopg()
+            from lamplighter.store.postgres import PostgresStore
+
+            return PostgresStore(url, city, wakes=wakes)
+        case _:
+            assert_never(place)
+
+
+def open_direct(place: Place, city: str) -> DirectStore:
+    match place:
+        case SqlitePlace(path):
+            from lamplighter.store.sqlite_direct import SqliteDirect
+
+            return SqliteDirect(path, city, datagrams=datagrams_of(place))
+        case PostgresPlace(url):
+            _need_psycopg()
+            from lamplighter.store.postgres import PostgresDirect
+
+            return PostgresDirect(url, city)
+        case _:
+            assert_never(place)
+
+
+def open_proofs(place: Place) -> Proofs:
+    match place:
+        case SqlitePlace():
+            return FileProofs(place.runtime / "owners")
+        case PostgresPlace(url):
+            _need_psycopg()
+            return PostgresProofs(url)
+        case _:
+            assert_never(place)
+
+
+def migrate(place: Place) -> list[Migration]:
+    from lamplighter.store.migrate import migrate_postgres, migrate_sqlite
+
+    match place:
+        case SqlitePlace(path):
+            return migrate_sqlite(path)
+        case PostgresPlace(url):
+            _need_psycopg()
+            return migrate_postgres(url)
+        case _:
+            assert_never(place)
+
+
+def _need_psycopg() -> None:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            "PostgreSQL needs the `postgres` extra.", hint="Install it with: pip install 'lamplighter[postgres]'"
+        ) from None

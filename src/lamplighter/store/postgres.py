@@ -1,0 +1,246 @@
+"""The shared store: database threads that commit together what waits together, and a postman for wake-ups.
+
+A group is first run without savepoints, which cost a round trip each; when one of its functions fails, the group is
+redone with them. A function that has to wait for somebody's lock is taken out and run alone.
+"""
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from lamplighter.kit import log
+from lamplighter.store import errors
+from lamplighter.store.jobs import Answer, Job, Outcome, deliver
+from lamplighter.store.postgres_connection import LOST, PASSING, PostgresConnection, told
+from lamplighter.store.postman import Postman, announce
+from lamplighter.store.tx import Tx
+from lamplighter.store.wakes import Wakes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+WRITERS = 4
+READERS = 4
+GROUP_SIZE = 64
+RECONNECTS = 3
+
+
+class PostgresStore:
+    def __init__(self, url: str, city: str, *, wakes: Wakes) -> None:
+        self._url = url
+        self._city = city
+        self._writes: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._postman = Postman(url, city, wakes)
+        first = PostgresConnection(url, city)  # fails here and now when the server is not there or too old
+        first.read(lambda tx: tx.cities.find())
+        self._threads = [self._thread(self._write, n, first if n == 0 else None) for n in range(WRITERS)]
+        self._threads += [self._thread(self._serve_reads, n, None) for n in range(READERS)]
+        self._closed = False
+
+    async def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        value: R = await self._ask(self._writes, fn, args, kwargs)
+        return value
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        value: R = await self._ask(self._reads, fn, args, kwargs)
+        return value
+
+    async def clock_offset(self) -> timedelta:
+        before = datetime.now(UTC)
+        theirs = await self.read(_server_time)
+        after = datetime.now(UTC)
+        return theirs - (before + (after - before) / 2)
+
+    async def close(self) -> None:
+        """Finish what was handed in, then close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        for _ in range(WRITERS):
+            self._writes.put(None)
+        for _ in range(READERS):
+            self._reads.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(self._postman.close)
+
+    async def _ask(self, jobs: "queue.SimpleQueue[Job | None]", fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        answer = Answer(loop=asyncio.get_running_loop())
+        jobs.put(Job(fn, args, kwargs, answer))
+        return await answer
+
+    def _thread(
+        self, work: Callable[["_Line"], None], number: int, connection: PostgresConnection | None
+    ) -> threading.Thread:
+        line = _Line(self._url, self._city, connection)
+        thread = threading.Thread(target=work, args=(line,), name=f"lamp-{work.__name__}-{number}", daemon=True)
+        thread.start()
+        return thread
+
+    def _serve_reads(self, line: "_Line") -> None:
+        while (job := self._reads.get()) is not None:
+            deliver([_outcome(job, partial(_read, line, job), line)])
+        line.close()
+
+    def _write(self, line: "_Line") -> None:
+        while (job := self._writes.get()) is not None:
+            jobs = [job, *self._waiting(GROUP_SIZE - 1)]
+            wakes: set[str] = set()
+            outcomes = self._group(line, jobs, wakes)
+            deliver(outcomes)
+            self._postman.post(wakes)
+        line.close()
+
+    def _waiting(self, most: int) -> list[Job]:
+        jobs: list[Job] = []
+        while len(jobs) < most:
+            try:
+                job = self._writes.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._writes.put(None)
+                break
+            jobs.append(job)
+        return jobs
+
+    def _group(self, line: "_Line", jobs: list[Job], wakes: set[str]) -> list[Outcome]:
+        if len(jobs) > 1:
+            for savepoints in (False, True):
+                try:
+                    return _together(line, jobs, wakes, savepoints=savepoints)
+                except errors.CommitUnknown as error:
+                    return [Outcome(job, error=error) for job in jobs]
+                except Exception:  # noqa: BLE001, S112  one of them failed: which, the next way of trying tells
+                    continue
+        return [_outcome(job, partial(_alone, line, job, wakes), line) for job in jobs]
+
+
+def _together(line: "_Line", jobs: list[Job], wakes: set[str], *, savepoints: bool) -> list[Outcome]:
+    connection = line.open()
+    asked: set[str] = set()
+    later: list[Job] = []
+    outcomes: list[Outcome] = []
+    connection.begin(in_group=True)
+    try:
+        for job in jobs:
+            if not savepoints:
+                outcomes.append(Outcome(job, value=job.run(connection.tx)))
+                asked |= connection.tx.take_wakes()
+                continue
+            outcome = _in_savepoint(connection, job, asked)
+            if isinstance(outcome.error, PASSING):
+                later.append(job)
+            else:
+                outcomes.append(outcome)
+        connection.commit()
+    except BaseException:
+        line.rollback()
+        raise
+    wakes |= asked
+    return outcomes + [_outcome(job, partial(_alone, line, job, wakes), line) for job in later]
+
+
+def _in_savepoint(connection: PostgresConnection, job: Job, asked: set[str]) -> Outcome:
+    connection.raw.execute("SAVEPOINT one")
+    try:
+        value = job.run(connection.tx)
+    except Exception as error:  # noqa: BLE001  it belongs to its caller
+        connection.tx.take_wakes()
+        connection.raw.execute("ROLLBACK TO one")
+        return Outcome(job, error=error)
+    connection.raw.execute("RELEASE one")
+    asked |= connection.tx.take_wakes()
+    return Outcome(job, value=value)
+
+
+def _alone(line: "_Line", job: Job, wakes: set[str]) -> Any:
+    value, asked = line.open().alone(job.run)
+    wakes |= asked
+    return value
+
+
+def _read(line: "_Line", job: Job) -> Any:
+    return line.open().read(job.run)
+
+
+def _outcome(job: Job, call: Callable[[], Any], line: "_Line") -> Outcome:
+    """Repeat over a broken connection, as long as no commit was under way."""
+    for left in range(RECONNECTS - 1, -1, -1):
+        try:
+            return Outcome(job, value=call())
+        except errors.CommitUnknown as error:
+            return Outcome(job, error=error)
+        except (errors.StoreUnavailable, *LOST) as error:
+            if left and line.lost():
+                time.sleep(0.05)
+                continue
+            return Outcome(job, error=error)
+        except BaseException as error:  # noqa: BLE001  the thread is the edge: every error belongs to its caller
+            return Outcome(job, error=error)
+    raise AssertionError("the last try returns")
+
+
+def _server_time(tx: Tx) -> datetime:
+    row = tx.db.row("SELECT clock_timestamp() AS now", {})
+    if row is None:
+        raise AssertionError("a row always comes back")
+    now: datetime = row["now"]
+    return now.astimezone(UTC)
+
+
+class _Line:
+    """One thread's connection, opened when first needed and again after it broke."""
+
+    def __init__(self, url: str, city: str, connection: PostgresConnection | None) -> None:
+        self._url = url
+        self._city = city
+        self._connection = connection
+
+    def open(self) -> PostgresConnection:
+        if self._connection is None or not self._connection.usable:
+            self._connection = PostgresConnection(self._url, self._city)
+        return self._connection
+
+    def lost(self) -> bool:
+        return self._connection is None or not self._connection.usable
+
+    def rollback(self) -> None:
+        if self._connection is None:
+            return
+        try:
+            self._connection.rollback()
+        except LOST:
+            log.get().warning("store.connection_lost", url=self._url)
+            self._connection.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+class PostgresDirect:
+    """The same transactions on the caller's thread: for commands, which make one and leave."""
+
+    def __init__(self, url: str, city: str) -> None:
+        self._connection = PostgresConnection(url, city)
+
+    def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        value, wakes = self._connection.alone(lambda tx: fn(tx, *args, **kwargs))
+        with told(self._connection.url):
+            announce(self._connection, wakes)
+        return value  # type: ignore[no-any-return]  # what fn gave
+
+    def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._connection.read(lambda tx: fn(tx, *args, **kwargs))  # type: ignore[no-any-return]  # what fn gave
+
+    def close(self) -> None:
+        self._connection.close()

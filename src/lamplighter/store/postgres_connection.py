@@ -1,0 +1,181 @@
+"""One connection to PostgreSQL: how it is opened, how its errors are told, one transaction on it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.log import masked
+from lamplighter.store import errors
+from lamplighter.store.db import Params, Row
+from lamplighter.store.dialect import POSTGRES
+from lamplighter.store.schema import PROGRAM, READ_LEVEL
+from lamplighter.store.tx import Tx
+
+CONNECT_SECONDS = 10
+LOCK_MILLIS_IN_A_GROUP = 50
+"""A function of a group that waits longer for a row lock is redone alone, so that it delays nobody else's commit."""
+
+# What a repeated try may cure: another transaction's locks or timing, never the statement itself.
+PASSING = (
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+)
+LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+
+
+class PostgresDb:
+    """The connection as repositories see it."""
+
+    __slots__ = ("connection", "dialect")
+
+    def __init__(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
+        self.connection = connection
+        self.dialect = POSTGRES
+
+    def rows(self, sql: str, params: Params) -> list[Row]:
+        return list(self.connection.execute(_query(sql), params or None).fetchall())
+
+    def row(self, sql: str, params: Params) -> Row | None:
+        return self.connection.execute(_query(sql), params or None).fetchone()
+
+    def execute(self, sql: str, params: Params) -> int:
+        return self.connection.execute(_query(sql), params or None).rowcount
+
+    def execute_many(self, sql: str, params: list[Params]) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.executemany(_query(sql), params)
+
+
+def _query(sql: str) -> bytes:
+    return POSTGRES.render(sql).encode()
+
+
+def connect(url: str, *, application: str = "lamplighter") -> psycopg.Connection[dict[str, Any]]:
+    try:
+        return psycopg.connect(
+            url,
+            autocommit=True,  # transactions are begun and ended by name, in as few round trips as can be
+            row_factory=dict_row,
+            connect_timeout=CONNECT_SECONDS,
+            application_name=application,
+            keepalives=1,
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+        )
+    except psycopg.OperationalError as error:
+        raise unreachable(url, error) from error
+
+
+def unreachable(url: str, error: Exception) -> errors.StoreUnavailable:
+    detail = masked(" ".join(str(error).split()))
+    return errors.StoreUnavailable(
+        f"The database {masked(url)} cannot be reached: {detail}.",
+        hint="Check that PostgreSQL runs there and that [store] url (or LAMP_STORE_URL) is right.",
+    )
+
+
+@contextmanager
+def told(url: str) -> Iterator[None]:
+    """Turn errors about the server, not those about a statement, into sentences for a person."""
+    try:
+        yield
+    except psycopg.errors.UndefinedTable as error:
+        if "schema_level" in str(error):
+            raise errors.StoreOld(masked(url), 0, PROGRAM) from error
+        raise
+    except psycopg.errors.DiskFull as error:
+        raise errors.StoreFull(masked(url)) from error
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise errors.StoreReadOnly(masked(url)) from error
+    except PASSING:
+        raise
+    except LOST as error:
+        raise unreachable(url, error) from error
+
+
+class PostgresConnection:
+    """A connection with its Tx; one thread at a time uses it."""
+
+    def __init__(self, url: str, city: str) -> None:
+        self.url = url
+        self.raw = connect(url)
+        self.tx = Tx(PostgresDb(self.raw), city)
+
+    def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
+        """Begin and read the schema's level in one round trip."""
+        mode = " READ ONLY, ISOLATION LEVEL REPEATABLE READ" if read_only else ""
+        limit = f"SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP};" if in_group else ""
+        with told(self.url):
+            cursor = self.raw.execute(f"BEGIN{mode};{limit}{READ_LEVEL}".encode())
+        while cursor.nextset():
+            pass
+        level = cursor.fetchone()
+        have, oldest = (0, 0) if level is None else (level["version"], level["oldest"])
+        if have < PROGRAM:
+            self.rollback()
+            raise errors.StoreOld(masked(self.url), have, PROGRAM)
+        if oldest > PROGRAM:
+            self.rollback()
+            raise errors.StoreNewer(masked(self.url), have, oldest, PROGRAM)
+
+    def commit(self) -> None:
+        """Raises CommitUnknown when the connection breaks before the answer came."""
+        crash_point(CrashPoint.STORE_BEFORE_COMMIT)
+        try:
+            self.raw.execute("COMMIT")
+        except LOST as error:
+            if self.raw.broken or self.raw.closed:
+                raise errors.CommitUnknown(masked(self.url)) from error
+            raise
+        crash_point(CrashPoint.STORE_AFTER_COMMIT)
+
+    def rollback(self) -> None:
+        self.tx.take_wakes()
+        if not self.raw.closed:
+            self.raw.execute("ROLLBACK")
+
+    def alone(self, fn: Callable[[Tx], Any], *, tries: int = 5) -> tuple[Any, frozenset[str]]:
+        """One function, one transaction, repeated when another transaction's locks or timing were the matter."""
+        for left in range(tries - 1, -1, -1):
+            self.begin()
+            try:
+                with told(self.url):
+                    value = fn(self.tx)
+                self.commit()
+            except PASSING:
+                self._rollback_if_open()
+                if not left:
+                    raise
+            except BaseException:
+                self._rollback_if_open()
+                raise
+            else:
+                return value, self.tx.take_wakes()
+        raise AssertionError("the last try returns or raises")
+
+    def read(self, fn: Callable[[Tx], Any]) -> Any:
+        self.begin(read_only=True)
+        try:
+            with told(self.url):
+                return fn(self.tx)
+        finally:
+            self._rollback_if_open()
+
+    def _rollback_if_open(self) -> None:
+        try:
+            self.rollback()
+        except LOST:  # the server rolls back by itself when a connection breaks
+            self.raw.close()
+
+    @property
+    def usable(self) -> bool:
+        return not (self.raw.closed or self.raw.broken)
+
+    def close(self) -> None:
+        self.raw.close()

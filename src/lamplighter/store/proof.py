@@ -1,0 +1,120 @@
+"""Proof of life: a lock each working process holds for as long as it lives, and nobody else can.
+
+On one machine it is a file lock under `.gc/owners/`; on PostgreSQL a session's advisory lock, on a connection of its
+own. Either is dropped by the kernel or the server the moment the process is gone, however it ended.
+"""
+
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+from typing import Protocol
+
+from lamplighter.store.errors import ProofLost, StoreUnavailable
+
+
+class Proofs(Protocol):
+    def hold(self, owner: str) -> None:
+        """Take the proof of `owner`, this process."""
+        ...
+
+    def check(self, owner: str) -> None:
+        """Raises ProofLost when the proof of `owner`, held by this process, is gone."""
+        ...
+
+    def dead(self, owner: str) -> bool:
+        """Whether nobody holds the proof of `owner`."""
+        ...
+
+    def release(self, owner: str) -> None: ...
+
+
+class FileProofs:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._held: dict[str, int] = {}
+
+    def hold(self, owner: str) -> None:
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = os.open(self._directory / owner, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreUnavailable(f"{self._directory} cannot be written: {error.strerror}.") from error
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._held[owner] = fd
+
+    def check(self, owner: str) -> None:
+        if owner not in self._held:
+            raise ProofLost(owner)
+
+    def dead(self, owner: str) -> bool:
+        if owner in self._held:
+            return False
+        try:
+            fd = os.open(self._directory / owner, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        else:
+            (self._directory / owner).unlink(missing_ok=True)
+            return True
+        finally:
+            os.close(fd)
+
+    def release(self, owner: str) -> None:
+        fd = self._held.pop(owner, None)
+        if fd is not None:
+            (self._directory / owner).unlink(missing_ok=True)
+            os.close(fd)
+
+
+class PostgresProofs:
+    def __init__(self, url: str) -> None:
+        from lamplighter.store.postgres_connection import connect
+
+        self._url = url
+        self._connection = connect(url, application="lamplighter proof of life")
+        self._held: set[str] = set()
+
+    def hold(self, owner: str) -> None:
+        self._held.add(owner)
+        self._connection.execute("SELECT pg_advisory_lock(%s)", (_key(owner),))
+
+    def check(self, owner: str) -> None:
+        import psycopg
+
+        try:
+            row = self._connection.execute(
+                "SELECT count(*) AS held FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() "
+                "AND ((classid::bigint << 32) | objid::bigint) = %s",
+                (_key(owner),),
+            ).fetchone()
+        except psycopg.Error as error:
+            raise ProofLost(owner) from error
+        if row is None or row["held"] == 0:
+            raise ProofLost(owner)
+
+    def dead(self, owner: str) -> bool:
+        from lamplighter.store.postgres_connection import told
+
+        if owner in self._held:
+            return False  # the server would let this very connection take it again
+        with told(self._url):
+            row = self._connection.execute("SELECT pg_try_advisory_lock(%s) AS taken", (_key(owner),)).fetchone()
+            if row is None or not row["taken"]:
+                return False
+            self._connection.execute("SELECT pg_advisory_unlock(%s)", (_key(owner),))
+        return True
+
+    def release(self, owner: str) -> None:
+        self._held.discard(owner)
+        if not self._held:
+            self._connection.close()
+
+
+def _key(owner: str) -> int:
+    """The first 63 bits of a digest: two owners never share one by chance."""
+    return int.from_bytes(hashlib.sha256(owner.encode()).digest()[:8], "big") >> 1

