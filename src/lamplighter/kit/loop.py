@@ -9,9 +9,9 @@ from lamplighter.kit.clock import Clock
 Tick = Callable[[], Awaitable[object]]
 
 
-async def every(period: timedelta, tick: Tick, *, clock: Clock, wake: asyncio.Event) -> None:
-    """Tick at once, whenever woken, and every `period` at the latest. A wake-up is a hint; the poll is the promise."""
+async def every(period: Callable[[], timedelta], tick: Tick, *, clock: Clock, wake: asyncio.Event) -> None:
+    """Tick at once, whenever woken, and after `period()` at the latest. A wake-up is a hint; the poll is the promise."""
     while True:
         wake.clear()
         await tick()
-        await clock.wait(wake, at_most=period)
+        await clock.wait(wake, at_most=period())

@@ -6,9 +6,10 @@ A datagram is a hint and may be lost: a full or vanished socket is passed over, 
 import errno
 import os
 import socket
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
+
+from lamplighter.kit.sockets import reachable
 
 
 class Datagrams:
@@ -35,7 +36,7 @@ class Datagrams:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         receiver.setblocking(False)
-        with _reachable(self._directory) as base:
+        with reachable(self._directory) as base:
             receiver.bind(f"{base}/{owner}")
         self._own = owner
         return receiver
@@ -48,24 +49,11 @@ class Datagrams:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._socket.setblocking(False)
         try:
-            with _reachable(self._directory) as base:
+            with reachable(self._directory) as base:
                 self._socket.sendto(message, f"{base}/{name}")
         except OSError as error:
             if error.errno == errno.ECONNREFUSED:  # its process died without cleaning up
                 self.forget(name)
-
-
-@contextmanager
-def _reachable(directory: Path) -> Iterator[str]:
-    """A short name for `directory`: the kernel takes 108 bytes of socket path, and cities may lie deep."""
-    if len(os.fsencode(directory)) < 70 or not os.path.isdir("/proc/self/fd"):  # noqa: PTH112  a hot path
-        yield str(directory)
-        return
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{fd}"
-    finally:
-        os.close(fd)
 
 
 def topics(message: bytes) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 ALL = "*"
@@ -13,29 +13,41 @@ class Wakes:
     """Threads publish, tasks wait. Safe to call from any thread."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _waiting: list[tuple[frozenset[str], asyncio.Event, asyncio.AbstractEventLoop]] = field(default_factory=list)
+    _waiting: list["_Waiter"] = field(default_factory=list)
 
     def subscribe(self, *topics: str) -> asyncio.Event:
         """An event that is set whenever one of `topics` is published. Must be called on the loop that waits."""
         event = asyncio.Event()
-        with self._lock:
-            self._waiting.append((frozenset(topics), event, asyncio.get_running_loop()))
+        self.watch(topics, event.set, event)
         return event
 
-    def unsubscribe(self, event: asyncio.Event) -> None:
+    def watch(self, topics: Iterable[str], call: Callable[[], None], token: object) -> None:
+        """Have `call` called on this loop whenever one of `topics` is published; `token` names it to `unsubscribe`."""
         with self._lock:
-            self._waiting = [entry for entry in self._waiting if entry[1] is not event]
+            self._waiting.append(_Waiter(frozenset(topics), call, asyncio.get_running_loop(), token))
+
+    def unsubscribe(self, token: object) -> None:
+        with self._lock:
+            self._waiting = [waiter for waiter in self._waiting if waiter.token is not token]
 
     def publish(self, topics: Iterable[str]) -> None:
         wanted = set(topics)
         if not wanted:
             return
         with self._lock:
-            hit = [(event, loop) for mine, event, loop in self._waiting if ALL in wanted or mine & wanted]
-        for event, loop in hit:
-            if event.is_set():
+            hit = [waiter for waiter in self._waiting if ALL in wanted or waiter.topics & wanted]
+        for waiter in hit:
+            if isinstance(waiter.token, asyncio.Event) and waiter.token.is_set():
                 continue  # already woken and not yet looked: a second call would only cost
             try:
-                loop.call_soon_threadsafe(event.set)
+                waiter.loop.call_soon_threadsafe(waiter.call)
             except RuntimeError:  # the loop is closed: its waiter is gone with it
-                self.unsubscribe(event)
+                self.unsubscribe(waiter.token)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiter:
+    topics: frozenset[str]
+    call: Callable[[], None]
+    loop: asyncio.AbstractEventLoop
+    token: object

@@ -72,7 +72,7 @@ class Cluster:
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     account = _account()
-    home = Path(tempfile.mkdtemp(prefix="lamp-pg-", dir="/tmp"))  # noqa: S108  a socket's path must be short
+    home = Path(tempfile.mkdtemp(prefix="lamp-pg-", dir="/tmp"))
     try:
         if account is not None:
             os.chown(home, account.pw_uid, account.pw_gid)
@@ -113,7 +113,9 @@ def _call(account: pwd.struct_passwd | None, program: str, *args: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         cwd="/",
-        **({} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}),
+        user=None if account is None else account.pw_uid,
+        group=None if account is None else account.pw_gid,
+        extra_groups=None if account is None else [],
     )
     if done.returncode != 0:
         raise RuntimeError(f"{program} failed: {done.stdout}")

@@ -1,0 +1,111 @@
+"""The control socket, both ends: a JSON line in, a JSON line out, for the user who owns the city and nobody else."""
+
+import asyncio
+import json
+import os
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lamplighter.kit import log
+from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.sockets import reachable
+
+Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+LONGEST_LINE = 1 << 16
+READ_SECONDS = 10.0
+
+
+class ControlServer:
+    """Serves verbs until closed. Silence, nonsense or too much of anything gets an error."""
+
+    def __init__(self, path: Path, verbs: Mapping[str, Handler]) -> None:
+        self._path = path
+        self._verbs = verbs
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """A socket left by a dead controller is replaced; the caller holds the controller's lock."""
+        self._path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.setblocking(False)
+        with reachable(self._path.parent) as base:
+            before = os.umask(0o177)
+            try:
+                listener.bind(f"{base}/{self._path.name}")
+            finally:
+                os.umask(before)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=LONGEST_LINE)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+            self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            answer = await self._answer(reader, writer)
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        except (ConnectionError, TimeoutError):
+            pass  # the other end left; what it asked for goes on
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Mapping[str, Any]:
+        if not _same_user(writer.get_extra_info("socket")):
+            return {"error": "This socket answers only the user who runs the city."}
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                line = await reader.readline()
+            request = json.loads(line)
+            verb = request["verb"]
+            handler = self._verbs[verb]
+        except TimeoutError:
+            return {"error": "No request came in time."}
+        except (ValueError, KeyError, TypeError):
+            return {"error": f"This is not a request; the verbs are {', '.join(self._verbs)}."}
+        try:
+            return await handler(request)
+        except Exception as error:  # noqa: BLE001  the socket is an edge: whoever asked is told, the daemon lives
+            log.get().error("control.failed", verb=verb, exc_info=error)
+            return {"error": f"{verb} failed: {error}"}
+
+
+def _same_user(connection: socket.socket) -> bool:
+    if hasattr(socket, "SO_PEERCRED"):
+        size = struct.calcsize("3i")
+        _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        return uid in (os.geteuid(), 0)
+    return True  # elsewhere the socket's mode 0600 stands guard alone
+
+
+def ask(path: Path, verb: str, *, within: float = READ_SECONDS, **fields: Any) -> dict[str, Any]:
+    """One request, one answer, without an event loop. Raises Unavailable when nobody answers."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(within)
+            with reachable(path.parent) as base:
+                connection.connect(f"{base}/{path.name}")
+            connection.sendall(json.dumps({"verb": verb, **fields}).encode() + b"\n")
+            answer = _read_line(connection)
+        reply: dict[str, Any] = json.loads(answer)
+    except (OSError, ValueError) as error:
+        raise Unavailable(
+            f"The controller did not answer on {path}: {error}.", hint="`lamp status` tells whether it runs."
+        ) from error
+    if "error" in reply:
+        raise Unavailable(str(reply["error"]), hint="`lamp status` tells how the controller is.")
+    return reply
+
+
+def _read_line(connection: socket.socket) -> bytes:
+    parts = []
+    while chunk := connection.recv(65536):
+        parts.append(chunk)
+        if chunk.endswith(b"\n"):
+            break
+    return b"".join(parts)

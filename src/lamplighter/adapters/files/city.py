@@ -1,0 +1,157 @@
+"""A city on disk: where it is, what lies in its `.gc`, and how a new one is laid out."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from lamplighter.kit.errors import Conflict, NotFound, UsageError
+from lamplighter.kit.ids import IdSource
+
+RUNTIME = ".gc"
+CITY_FILE = "city.toml"
+
+_CITY_TOML = """\
+# This city's configuration. `lamp config check` tells whether it is right.
+
+[workspace]
+name = "{name}"
+
+[daemon]
+patrol_interval = "30s"
+wisp_gc_interval = "5m"
+wisp_ttl = "24h"
+
+# [store]
+# url = "postgresql://user@host/database"     # SQLite inside .gc when left out
+"""
+
+_FORMULA = """\
+formula = "feature"
+description = "A change from idea to review: {{what}}"
+
+[vars.what]
+description = "What is to be built"
+
+[[steps]]
+id = "plan"
+title = "Plan: {{what}}"
+description = "Write down what will change and how it will be shown to work."
+
+[[steps]]
+id = "build"
+title = "Build: {{what}}"
+needs = ["plan"]
+
+[[steps]]
+id = "test"
+title = "Test: {{what}}"
+needs = ["build"]
+
+[[steps]]
+id = "review"
+title = "Review: {{what}}"
+needs = ["build", "test"]
+"""
+
+
+@dataclass(frozen=True)
+class CityPaths:
+    root: Path
+
+    @property
+    def runtime(self) -> Path:
+        return self.root / RUNTIME
+
+    @property
+    def config(self) -> Path:
+        return self.root / CITY_FILE
+
+    @property
+    def id_file(self) -> Path:
+        return self.runtime / "city-id"
+
+    @property
+    def lock(self) -> Path:
+        return self.runtime / "controller.lock"
+
+    @property
+    def socket(self) -> Path:
+        return self.runtime / "controller.sock"
+
+    @property
+    def pid_file(self) -> Path:
+        return self.runtime / "daemon.pid"
+
+    @property
+    def log(self) -> Path:
+        return self.runtime / "daemon.log"
+
+    @property
+    def events_export(self) -> Path:
+        return self.runtime / "events.jsonl"
+
+    def city_id(self) -> str:
+        """Who this city is, wherever its rows are kept. Raises NotFound for a directory never initialised."""
+        try:
+            return self.id_file.read_text(encoding="ascii").strip()
+        except OSError:
+            raise NotFound(
+                f"{self.root} has no {RUNTIME}/{self.id_file.name}.",
+                hint="Run `lamp init` there; it keeps what it finds.",
+            ) from None
+
+
+def find_city(start: Path) -> CityPaths:
+    """The nearest directory at or above `start` that holds a `.gc`. Raises NotFound when there is none."""
+    for directory in (start, *start.parents):
+        if (directory / RUNTIME).is_dir():
+            return CityPaths(directory)
+    raise NotFound(
+        f"There is no city at or above {start}.",
+        hint="Make one with `lamp init`, or name one with --city PATH or LAMP_CITY.",
+    )
+
+
+def city_at(path: Path) -> CityPaths:
+    """The city whose root `path` is; a directory below it serves as well."""
+    if not path.is_dir():
+        raise NotFound(f"{path} is not a directory.", hint="Name the directory that holds city.toml.")
+    return find_city(path.resolve())
+
+
+def lay_out(root: Path, *, name: str | None, ids: IdSource) -> list[Path]:
+    """Make what a city needs and is not there yet; returns what was made. Never overwrites."""
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise UsageError(f"`{name}` is not a city's name.", hint="Use letters, digits, dots, dashes; no spaces.")
+    paths = CityPaths(root)
+    made: list[Path] = []
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if not paths.runtime.is_dir():
+            paths.runtime.mkdir(mode=0o700)
+            made.append(paths.runtime)
+        city_name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("-.") or "city"
+        made += _new(paths.config, _CITY_TOML.format(name=city_name))
+        made += _new(paths.id_file, ids.make("cty") + "\n", mode=0o600)
+        formulas = paths.runtime / "formulas"
+        if not formulas.exists():
+            formulas.mkdir()
+            made += _new(formulas / "feature.formula.toml", _FORMULA)
+        made += _new(paths.runtime / ".gitignore", "*\n!.gitignore\n!formulas/\n!formulas/**\n")
+    except OSError as error:
+        raise Conflict(
+            f"A city cannot be made in {root}: {error.strerror} ({error.filename}).",
+            hint="Check the directory's owner and mode, and how its disk is mounted.",
+        ) from error
+    return made
+
+
+def _new(path: Path, text: str, *, mode: int = 0o644) -> list[Path]:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    except FileExistsError:
+        return []
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(text)
+    return [path]

@@ -1,0 +1,74 @@
+"""One controller per city: a file lock held for life, dropped by the kernel however the process ends."""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from lamplighter.kit.errors import Conflict, Unavailable
+
+
+class ControllerRunning(Conflict):
+    def __init__(self, pid: str) -> None:
+        who = f" (pid {pid})" if pid else ""
+        super().__init__(
+            f"A controller already runs this city{who}.",
+            hint="`lamp status` shows it; `lamp stop` ends it.",
+        )
+
+
+class ControllerLock:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+
+    def take(self) -> None:
+        """Raises ControllerRunning at once when another process holds it."""
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(
+                f"{self._path} cannot be written: {error.strerror}.",
+                hint="Check the owner and mode of the city's .gc directory and how its disk is mounted.",
+            ) from error
+        if not _locked(fd):
+            holder = os.read(fd, 32).decode(errors="replace").strip()
+            os.close(fd)
+            raise ControllerRunning(holder)
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def _locked(fd: int) -> bool:
+    # A few tries: somebody who asks for the controller's pid holds the lock for an instant, and is no controller.
+    for pause in (0.01, 0.02, 0.04, 0):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(pause)
+        else:
+            return True
+    return False
+
+
+def controller_pid(path: Path) -> int | None:
+    """The pid of the process that holds the lock, or None when nobody does."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.read(fd, 32).decode(errors="replace").strip()
+        return int(text) if text.isdigit() else 0
+    else:
+        return None
+    finally:
+        os.close(fd)

@@ -1,0 +1,89 @@
+"""The tick: the controller's phases in order, every patrol; and at once, on its own, a phase that was woken."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol
+
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import LampError
+from lamplighter.kit.loop import every
+
+
+class Waker(Protocol):
+    def watch(self, topics: tuple[str, ...], call: Callable[[], None], token: object) -> None: ...
+
+    def unsubscribe(self, token: object) -> None: ...
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One thing the controller looks after. `tick` does one bounded pass; `topics` are what wakes it."""
+
+    name: str
+    tick: Callable[[], Awaitable[object]]
+    topics: tuple[str, ...] = ()
+    at_most_every: timedelta = timedelta(0)
+    """A floor between two passes, for phases that cost something."""
+
+
+@dataclass
+class Ticks:
+    """Runs phases one after another. What fails with a LampError is noted and shown; the others go on."""
+
+    phases: list[Phase]
+    clock: Clock
+    patrol_interval: timedelta
+    problems: dict[str, str] = field(default_factory=dict)
+    last_tick_at: datetime | None = None
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _woken: set[str] = field(default_factory=set)
+    _next_patrol: float = 0.0
+    _last: dict[str, float] = field(default_factory=dict)
+
+    def listen(self, waker: Waker) -> None:
+        for phase in self.phases:
+            if phase.topics:
+                waker.watch(phase.topics, partial(self.rouse, phase.name), phase)
+
+    def rouse(self, phase: str) -> None:
+        self._woken.add(phase)
+        self.wake.set()
+
+    def rouse_all(self) -> None:
+        self._next_patrol = 0.0
+        self.wake.set()
+
+    async def tick(self) -> list[str]:
+        """One pass: every phase when a patrol is due, else the woken ones; returns the names that ran."""
+        now = self.clock.monotonic()
+        woken, self._woken = self._woken, set()
+        patrol = now >= self._next_patrol
+        if patrol:
+            self._next_patrol = now + self.patrol_interval.total_seconds()
+        ran = [phase.name for phase in self.phases if await self._run(phase, now, patrol or phase.name in woken)]
+        self.last_tick_at = self.clock.now()
+        return ran
+
+    def until_next(self) -> timedelta:
+        return timedelta(seconds=max(self._next_patrol - self.clock.monotonic(), 0.0))
+
+    async def loop(self) -> None:
+        await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
+
+    async def _run(self, phase: Phase, now: float, wanted: bool) -> bool:  # noqa: FBT001  the caller's one question
+        if not wanted or now - self._last.get(phase.name, float("-inf")) < phase.at_most_every.total_seconds():
+            return False
+        self._last[phase.name] = now
+        try:
+            await phase.tick()
+        except LampError as error:
+            if self.problems.get(phase.name) != error.message:
+                log.get().warning("phase.failed", phase=phase.name, error=error.message, hint=error.hint)
+            self.problems[phase.name] = error.message
+        else:
+            self.problems.pop(phase.name, None)
+        return True

@@ -1,0 +1,62 @@
+"""Housekeeping phases: wisps, retention, the dead, the clock."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lamplighter.domain.acts import Act
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.services import events, formulas, owners
+from lamplighter.store.errors import ClockSkewed
+from lamplighter.store.proof import Proofs
+from lamplighter.store.tx import Store
+
+ACTOR = "controller"
+MOST_SKEW = timedelta(seconds=2)
+BATCHES_A_TICK = 20
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    store: Store
+    proofs: Proofs
+    clock: Clock
+    owner: str
+
+    async def collect_wisps(self, ttl: timedelta) -> int:
+        """Delete closed wisps older than `ttl`, in batches, so that no writer waits long."""
+        before = self.clock.now() - ttl
+        collected = 0
+        for _ in range(BATCHES_A_TICK):
+            count = await self.store.transact(formulas.collect, closed_before=before)
+            collected += count
+            if count < formulas.COLLECT_AT_ONCE:
+                break
+        if collected:
+            log.get().info("wisps.collected", count=collected)
+        return collected
+
+    async def prune_events(self, keep: timedelta, *, spared_after: int) -> int:
+        before = self.clock.now() - keep
+        pruned = 0
+        for _ in range(BATCHES_A_TICK):
+            count = await self.store.transact(events.prune, before=before, spared_after=spared_after)
+            pruned += count
+            if count < events.PRUNE_AT_ONCE:
+                break
+        if pruned:
+            log.get().info("events.pruned", count=pruned)
+        return pruned
+
+    async def bury_dead(self) -> int:
+        self.proofs.check(self.owner)
+        buried = await owners.bury_dead(self.store, self.proofs, self.owner, act=Act(ACTOR, self.clock.now()))
+        for owner in buried:
+            log.get().info("owner.buried", owner=owner.id, host=owner.host, pid=owner.pid)
+        return len(buried)
+
+    async def check_clock(self) -> None:
+        """Raises ClockSkewed when this machine's clock is too far from the database's to take work."""
+        offset = await self.store.clock_offset()
+        if abs(offset) > MOST_SKEW:
+            raise ClockSkewed(-offset.total_seconds())

@@ -1,0 +1,72 @@
+"""Working processes: who they are, who controls the city, and what becomes of the dead."""
+
+from lamplighter.domain.acts import Act
+from lamplighter.kit.errors import Conflict
+from lamplighter.store.owners import Owner
+from lamplighter.store.proof import Proofs
+from lamplighter.store.tx import Store, Tx
+
+
+class ControlledElsewhere(Conflict):
+    def __init__(self, owner: Owner | None, name: str) -> None:
+        where = f"process {owner.pid} on {owner.host}" if owner is not None else name
+        super().__init__(
+            f"This city is controlled by {where}.",
+            hint="Stop it there first. If that machine is gone for good, its lock falls when the database drops it.",
+        )
+
+
+async def enlist(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> list[Owner]:
+    """Hold the proof of life, register, and bury those who no longer hold theirs; returns the buried."""
+    proofs.hold(owner.id)
+    await store.transact(register, owner)
+    return await bury_dead(store, proofs, owner.id, act=act)
+
+
+async def bury_dead(store: Store, proofs: Proofs, me: str, *, act: Act) -> list[Owner]:
+    """Void what dead processes held, at once and at no cost in attempts. May be repeated, and by several."""
+    dead = [other for other in await store.read(others, me) if proofs.dead(other.id)]
+    return [other for other in dead if await store.transact(bury, other, act=act)]
+
+
+async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> None:
+    """Make `owner` the city's controller. Raises ControlledElsewhere while another one lives."""
+    city = await store.read(lambda tx: tx.cities.find())
+    if city is None:
+        raise Conflict("This city has no row in its database.", hint="Run `lamp init` in it.")
+    if city.controller is not None and city.controller != owner.id and not proofs.dead(city.controller):
+        holder = next((o for o in await store.read(others, owner.id) if o.id == city.controller), None)
+        raise ControlledElsewhere(holder, city.controller)
+    taken = await store.transact(
+        lambda tx: tx.cities.take_control(owner.id, expected=city.controller_version, now=act.at)
+    )
+    if not taken:
+        raise ControlledElsewhere(None, "a process that started at the same moment")
+
+
+async def leave(store: Store, proofs: Proofs, owner: Owner) -> None:
+    await store.transact(resign, owner.id)
+    proofs.release(owner.id)
+
+
+def register(tx: Tx, owner: Owner) -> None:
+    tx.owners.register(owner)
+
+
+def others(tx: Tx, me: str) -> list[Owner]:
+    return tx.owners.others(me)
+
+
+def bury(tx: Tx, owner: Owner, *, act: Act) -> bool:
+    """One transaction: the owner's name goes, and with it everything it held."""
+    if not tx.owners.remove(owner.id):
+        return False
+    tx.cities.drop_control(owner.id)
+    payload = {"kind": owner.kind, "host": owner.host, "pid": owner.pid}
+    tx.events.append(act.event("owner.lost", subject=owner.id, payload=payload))
+    return True
+
+
+def resign(tx: Tx, owner: str) -> None:
+    tx.cities.drop_control(owner)
+    tx.owners.remove(owner)
