@@ -1,0 +1,196 @@
+"""Reads a city: its file, fragments, topologies and environment, as one checked value that knows its places."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from lamplighter.adapters.files.digest import digest_of, files_under
+from lamplighter.adapters.files.toml import load
+from lamplighter.adapters.files.topologies import Fetch, Shelf
+from lamplighter.domain.city.check import check_city, check_tables
+from lamplighter.domain.city.decode import build as build_of
+from lamplighter.domain.city.decode import read
+from lamplighter.domain.city.environment import overridden
+from lamplighter.domain.city.expand import Ground, expand, settle
+from lamplighter.domain.city.merge import merge_files
+from lamplighter.domain.city.model import City, TopologyFile
+from lamplighter.domain.city.paths import from_city
+from lamplighter.domain.city.topologies import Topology, check_topology, references
+from lamplighter.domain.city.tree import ConfigInvalid, Findings, Origin, Place, Problem, Table
+from lamplighter.kit.errors import NotFound
+from lamplighter.kit.nearest import did_you_mean
+
+CITY_FILE = "city.toml"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a city is made of: single files, and directories in which every file counts."""
+
+    files: tuple[Path, ...]
+    directories: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class LoadedCity:
+    """A city that passed every check, with what it was made of."""
+
+    city: City
+    table: Table
+    warnings: tuple[Problem, ...]
+    sources: Sources
+    revision: str
+
+
+def load_city(
+    root: Path,
+    *,
+    env: Mapping[str, str],
+    extra: Sequence[Path] = (),
+    strict: bool = False,
+    fetch: Fetch = Fetch.MISSING,
+) -> LoadedCity:
+    """Raises ConfigInvalid with every problem, NotFound when there is no city; `strict` makes warnings problems.
+
+    `extra` files are merged after the included ones. `fetch` says when topologies are fetched from git.
+    """
+    root = root.resolve()
+    if not (root / CITY_FILE).is_file():
+        raise NotFound(
+            f"There is no {CITY_FILE} in {root}.", hint="Make a city with `lamp init`, or name one with `--city`."
+        )
+    return _Load(root, env, fetch).run(extra, strict=strict)
+
+
+@dataclass
+class _Load:
+    """One reading of a city; what it finds gathers here until the end."""
+
+    root: Path
+    env: Mapping[str, str]
+    fetch: Fetch
+    found: Findings = field(default_factory=Findings)
+    files: list[Path] = field(default_factory=list)
+    topologies: dict[Path, Topology | None] = field(default_factory=dict)
+
+    def run(self, extra: Sequence[Path], *, strict: bool) -> LoadedCity:
+        base = self._read(self.root / CITY_FILE, "city", City)
+        if base is None:
+            raise ConfigInvalid(self.found.problems)
+        merged = merge_files(base, list(self._fragments(base, extra)), self.root, self.found)
+        merged = overridden(merged, self.env, self.found)
+        ground = Ground(self.root, self._ground(merged))
+        expanded = expand(merged, ground, self.found)
+        city = settle(expanded, ground, self.found)
+        check_tables(expanded, self.found)
+        if city is not None:
+            check_city(city, expanded, self.found)
+            self._check_zone(city, expanded)
+        if city is None or self.found.problems or (strict and self.found.notes):
+            raise ConfigInvalid(dict.fromkeys([*self.found.problems, *(self.found.notes if strict else ())]))
+        sources = self._sources(city)
+        return LoadedCity(city, expanded, tuple(self.found.notes), sources, revision_of(sources, self.root))
+
+    def _read(self, path: Path, layer: str, section: type) -> Table | None:
+        """The table of one file, its shape checked; None after a problem with the whole of it."""
+        name = _shown(path, self.root)
+        self.files.append(path)
+        document = load(path, name)
+        if isinstance(document, Problem):
+            self.found.problems.append(document)
+            return None
+        place = Place(Origin(layer, name, path.parent, document.lines))
+        return read(section, document.tree, place, self.found)
+
+    def _fragments(self, base: Table, extra: Sequence[Path]) -> Iterator[Table]:
+        included = [self.root / from_city(name) for name in base.get("include", ())]
+        for path in [*included, *(path.absolute() for path in extra)]:
+            if path in self.files:
+                self.found.wrong(base.at("include"), f"`{_shown(path, self.root)}` is included twice")
+            elif path in included and not path.is_file():
+                self.found.wrong(base.at("include"), f"there is no file `{_shown(path, self.root)}`")
+                self.files.append(path)
+            elif (table := self._read(path, "fragment", City)) is not None:
+                yield table
+
+    def _ground(self, merged: Table) -> dict[str, Topology]:
+        """Every topology that the city or a rig names, by the name it uses."""
+        shelf = Shelf(self.root, merged.named("topologies"), self.fetch, self.env, self.found)
+        workspace = merged.get("workspace")
+        scopes = [*([workspace] if workspace is not None else []), *merged.tables("rigs")]
+        known: dict[str, Topology] = {}
+        for scope in scopes:
+            for name in references(scope):
+                if name not in known:
+                    place = scope.at("topology" if scope.get("topology") == name else "topologies")
+                    topology = self._topology(name, self.root, place, shelf, ())
+                    if topology is not None:
+                        known[name] = topology
+        return known
+
+    def _topology(
+        self, reference: str, base: Path, place: Place, shelf: Shelf, trail: tuple[Path, ...]
+    ) -> Topology | None:
+        located = shelf.locate(reference, base, place)
+        if located is None:
+            return None
+        directory = located.resolve()
+        if directory in trail:
+            circle = " → ".join(_shown(path, self.root) for path in (*trail[trail.index(directory) :], directory))
+            self.found.wrong(place, f"topologies include each other in a circle: {circle}")
+            return None
+        if directory not in self.topologies:
+            self.topologies[directory] = self._opened(reference, directory, place, shelf, trail)
+        return self.topologies[directory]
+
+    def _opened(
+        self, reference: str, directory: Path, place: Place, shelf: Shelf, trail: tuple[Path, ...]
+    ) -> Topology | None:
+        file = directory / "topology.toml"
+        if not file.is_file():
+            names = shelf.named
+            self.found.wrong(
+                place,
+                f"`{reference}` is not a topology: there is no {_shown(file, self.root)}"
+                f"{did_you_mean(reference, names)}",
+            )
+            return None
+        table = self._read(file, "topology", TopologyFile)
+        if table is None:
+            return None
+        if build_of(table, self.found) is None:
+            return None
+        meta: Table = table.get("topology")
+        included = (
+            self._topology(name, directory, meta.at("includes"), shelf, (*trail, directory))
+            for name in meta.get("includes", ())
+        )
+        topology = Topology(directory, table, tuple(part for part in included if part is not None))
+        check_topology(topology, self.found)
+        return topology
+
+    def _check_zone(self, city: City, expanded: Table) -> None:
+        zone = city.workspace.timezone
+        if not zone:
+            return
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            near = did_you_mean(zone, available_timezones())
+            self.found.wrong(expanded.get("workspace").at("timezone"), f"`{zone}` is not a time zone{near}")
+
+    def _sources(self, city: City) -> Sources:
+        layers = [*city.layers.city, *(layer for rig in city.layers.rigs.values() for layer in rig)]
+        directories = dict.fromkeys([*self.topologies, *layers])
+        return Sources(tuple(dict.fromkeys(self.files)), tuple(directories))
+
+
+def revision_of(sources: Sources, root: Path) -> str:
+    """One digest of everything a city is made of."""
+    inside = (path for directory in sources.directories for path in files_under(directory))
+    return digest_of([*sources.files, *inside], root)
+
+
+def _shown(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()

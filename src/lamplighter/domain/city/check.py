@@ -1,0 +1,128 @@
+"""Rules that hold between values: unique names, references that lead somewhere, bounds that fit each other."""
+
+from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from lamplighter.domain.city.model import Agent, City
+from lamplighter.domain.city.presets import builtin_providers
+from lamplighter.domain.city.tree import Findings, Place, Table
+from lamplighter.kit.nearest import did_you_mean
+
+
+def check_tables(expanded: Table, found: Findings) -> None:
+    """Rules on the tables themselves, which know the place of each value."""
+    for key, identity in (("agents", _agent_identity), ("rigs", _name), ("configurations", _name)):
+        _unique(expanded.tables(key), key.removesuffix("s"), identity, found)
+    for agent in expanded.tables("agents"):
+        _check_pool(agent, found)
+    for rig in expanded.tables("rigs"):
+        if rig.get("topology") and rig.get("topology") in rig.get("topologies", ()):
+            found.note(rig.at("topology"), "is named in `topologies` too; it counts once")
+
+
+def check_city(city: City, expanded: Table, found: Findings) -> None:
+    """References between parts of the city."""
+    providers = [*city.providers, *builtin_providers]
+    rigs = [rig.name for rig in city.rigs]
+    agents = {agent.qualified_name for agent in city.agents}
+    _check_prefixes(city, expanded, found)
+    workspace = expanded.get("workspace")
+    if workspace is not None:
+        _known(workspace, "provider", providers, "a provider", found)
+    for agent in expanded.tables("agents"):
+        _known(agent, "provider", providers, "a provider", found)
+    for rig in expanded.tables("rigs"):
+        _known(rig, "default_sling_target", agents, "an agent", found)
+    for row in expanded.tables("configurations"):
+        _check_configuration(row, rigs, providers, found)
+    automations = expanded.get("automations")
+    for override in automations.tables("overrides") if automations is not None else []:
+        _known(override, "rig", rigs, "a rig", found)
+    _check_dependencies(city.agents, expanded.tables("agents"), found)
+
+
+def _name(table: Table) -> str:
+    name: str = table.get("name", "")
+    return name
+
+
+def _agent_identity(table: Table) -> str:
+    return "/".join(filter(None, (table.get("dir", ""), table.get("name", ""))))
+
+
+def _unique(tables: Iterable[Table], noun: str, identity: Callable[[Table], str], found: Findings) -> None:
+    seen: dict[str, Table] = {}
+    for table in tables:
+        name = identity(table)
+        first = seen.setdefault(name, table)
+        if first is not table and name:
+            found.wrong(table.at("name"), f"{noun} `{name}` is defined twice, first in {_where(first.at('name'))}")
+
+
+def _where(place: Place) -> str:
+    return f"{place.origin.file}, line {place.line}" if place.line else place.origin.file
+
+
+def _check_pool(agent: Table, found: Findings) -> None:
+    pool: Table | None = agent.get("pool")
+    if pool is None:
+        return
+    least, most = pool.get("min", 0), pool.get("max", 0)
+    if least > most:
+        found.wrong(pool.at("min"), f"is {least}, more than `max`, which is {most}")
+    both = [bool(agent.get(key)) for key in ("work_query", "sling_query")]
+    if any(both) and not all(both):
+        there, missing = ("work_query", "sling_query") if both[0] else ("sling_query", "work_query")
+        found.wrong(agent.at(there), f"a pool sets both or neither; `{missing}` is missing")
+
+
+def _check_prefixes(city: City, expanded: Table, found: Findings) -> None:
+    taken = {city.prefix: f"the city itself, `{city.name}`"}
+    for rig, table in zip(city.rigs, expanded.tables("rigs"), strict=True):
+        prefix = rig.prefix.lower()
+        if prefix in taken:
+            how = "" if table.get("prefix") else f" (derived from `{rig.name}`)"
+            found.wrong(table.at("prefix"), f"prefix `{prefix}`{how} belongs to {taken[prefix]}; set another `prefix`")
+        taken.setdefault(prefix, f"rig `{rig.name}`")
+
+
+def _known(table: Table, key: str, names: Iterable[str], noun: str, found: Findings) -> None:
+    value = table.get(key)
+    if not value:
+        return
+    known = names if isinstance(names, set | list) else list(names)
+    if value not in known:
+        found.wrong(table.at(key), f"`{value}` is not {noun}{did_you_mean(value, known)}")
+
+
+def _check_configuration(row: Table, rigs: list[str], providers: list[str], found: Findings) -> None:
+    _known(row, "rig", rigs, "a rig", found)
+    _known(row, "preset", providers, "a provider", found)
+    if row.get("rig") and row.get("path"):
+        found.wrong(row.at("path"), "a run works in a rig or in a path, not in both; leave one out")
+
+
+def _check_dependencies(agents: Iterable[Agent], tables: list[Table], found: Findings) -> None:
+    known = {agent.qualified_name: agent for agent in agents}
+    edges: dict[str, list[str]] = {}
+    for agent, table in zip(known.values(), tables, strict=False):
+        for given in agent.depends_on:
+            target = next((name for name in (given, f"{agent.dir}/{given}") if name in known), None)
+            if target is None:
+                found.wrong(table.at("depends_on"), f"`{given}` is not an agent{did_you_mean(given, known)}")
+            else:
+                edges.setdefault(agent.qualified_name, []).append(target)
+    loop = _cycle(edges)
+    if loop:
+        first = next(table for table in tables if _agent_identity(table) == loop[0])
+        found.wrong(first.at("depends_on"), f"goes round in a circle: {' → '.join(loop)}")
+
+
+def _cycle(edges: Mapping[str, list[str]]) -> list[str]:
+    """One circle of names, its first repeated at the end, or nothing."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle[::-1]
+    return []

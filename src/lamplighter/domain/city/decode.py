@@ -1,0 +1,208 @@
+"""From a parsed file to checked tables, and from merged tables to the city: every problem is found, none raised."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, TypeVar, assert_never
+
+from lamplighter.domain.city import model
+from lamplighter.domain.city.keys import Key, Shape, attribute, keys_of
+from lamplighter.domain.city.limits import env_name, looks_secret
+from lamplighter.domain.city.tree import Findings, Leaf, Place, Table
+from lamplighter.kit.durations import parse_duration
+from lamplighter.kit.nearest import did_you_mean
+
+T = TypeVar("T")
+_BAD = object()
+
+
+def read(section: type, tree: Mapping[str, Any], place: Place, found: Findings) -> Table:
+    """Check the shape of one table; what is wrong is reported and left out, so that the rest can still be judged."""
+    known = keys_of(section)
+    leaves: dict[str, Leaf] = {}
+    for name, raw in tree.items():
+        at = place / name
+        key = known.get(name)
+        if key is None:
+            found.wrong(at, _unknown(name, section, known))
+            continue
+        if key.unused:
+            found.note(at, "is accepted and not used")
+        value = read_value(key, raw, at, found)
+        if value is not _BAD:
+            leaves[name] = Leaf(value, at)
+    return Table(section, place, leaves)
+
+
+def read_value(key: Key, raw: Any, at: Place, found: Findings) -> Any:
+    """The value of one key in the model's terms; a problem gives a value that no key can have."""
+    value = _shaped(key, raw, at, found)
+    if value is not _BAD and key.check is not None and (wrong := key.check(value)):
+        found.wrong(at, wrong)
+        return _BAD
+    return value
+
+
+def is_bad(value: object) -> bool:
+    return value is _BAD
+
+
+def build(table: Table, found: Findings) -> Any:
+    """The section that a merged table declares, or None when a key it needs is missing."""
+    given: dict[str, Any] = {}
+    for name, leaf in table.leaves.items():
+        given[attribute(name)] = _built(leaf.value, found)
+    missing = [
+        key for key in keys_of(table.section).values() if key.required and given.get(attribute(key.name)) is None
+    ]
+    for key in missing:
+        found.wrong(table.place / key.name, "is missing; it must be set")
+    return None if missing else table.section(**given)
+
+
+def city_of(table: Table, found: Findings) -> model.City | None:
+    built = build(table, found)
+    return built if isinstance(built, model.City) else None
+
+
+def _built(value: Any, found: Findings) -> Any:
+    if isinstance(value, Table):
+        return build(value, found)
+    if isinstance(value, list):
+        return tuple(row for row in (build(row, found) for row in value) if row is not None)
+    if isinstance(value, dict) and any(isinstance(row, Table) for row in value.values()):
+        rows = {name: build(row, found) for name, row in value.items()}
+        return {name: row for name, row in rows.items() if row is not None}
+    return value
+
+
+def _shaped(key: Key, raw: Any, at: Place, found: Findings) -> Any:
+    match key.shape:
+        case Shape.TEXT | Shape.WHOLE | Shape.SWITCH:
+            return _plain(key.shape, raw, at, found)
+        case Shape.DURATION:
+            return _duration(raw, at, found)
+        case Shape.TEXTS:
+            return _texts(raw, at, found)
+        case Shape.PAIRS:
+            return _pairs(raw, at, found)
+        case Shape.TABLE | Shape.ROWS | Shape.NAMED:
+            return _nested(key, raw, at, found)
+        case _:
+            assert_never(key.shape)
+
+
+_PLAIN: Mapping[Shape, type] = {Shape.TEXT: str, Shape.WHOLE: int, Shape.SWITCH: bool}
+
+
+def _plain(shape: Shape, raw: Any, at: Place, found: Findings) -> Any:
+    if type(raw) is _PLAIN[shape] and (type(raw) is not int or abs(raw) < 2**63):
+        return raw
+    found.wrong(at, f"must be {_article(shape)}, not {_said(raw)}")
+    return _BAD
+
+
+def _duration(raw: Any, at: Place, found: Findings) -> timedelta | object:
+    if not isinstance(raw, str):
+        found.wrong(at, f"must be a duration such as `90s`, `1h30m` or `7d`, not {_said(raw)}")
+        return _BAD
+    try:
+        return parse_duration(raw)
+    except ValueError as error:
+        found.wrong(at, str(error))
+        return _BAD
+
+
+def _texts(raw: Any, at: Place, found: Findings) -> tuple[str, ...] | object:
+    if not isinstance(raw, list):
+        found.wrong(at, f"must be a list of texts, not {_said(raw)}")
+        return _BAD
+    wrong = next((item for item in raw if not isinstance(item, str)), None)
+    if wrong is not None:
+        found.wrong(at, f"must be a list of texts, but one item is {_said(wrong)}")
+        return _BAD
+    return tuple(raw)
+
+
+def _pairs(raw: Any, at: Place, found: Findings) -> dict[str, str] | object:
+    if not isinstance(raw, dict):
+        found.wrong(at, f"must be a table of texts, not {_said(raw)}")
+        return _BAD
+    good = True
+    for name, value in raw.items():
+        if not env_name(name):
+            found.wrong(at / name, f"`{name}` is not a name of an environment variable")
+        elif not isinstance(value, str):
+            found.wrong(at / name, f"must be a text, not {_said(value)}")
+        elif "\0" in value:
+            found.wrong(at / name, "holds a NUL, which no environment variable can")
+        else:
+            continue
+        good = False
+    return dict(raw) if good else _BAD
+
+
+def _nested(key: Key, raw: Any, at: Place, found: Findings) -> Any:
+    section = key.holds
+    assert section is not None  # noqa: S101  a table key without its section is a slip in the model
+    if key.shape is Shape.ROWS:
+        if not isinstance(raw, list) or not all(isinstance(row, dict) for row in raw):
+            found.wrong(at, f"must be a list of tables, written `[[{key.name}]]`, not {_said(raw)}")
+            return _BAD
+        return [read(section, row, at / index, found) for index, row in enumerate(raw)]
+    if not isinstance(raw, dict):
+        found.wrong(at, f"must be a table, not {_said(raw)}")
+        return _BAD
+    if key.shape is Shape.TABLE:
+        return read(section, raw, at, found)
+    return _named(section, raw, at, found)
+
+
+def _named(section: type, raw: dict[str, Any], at: Place, found: Findings) -> dict[str, Table]:
+    rows = {}
+    for name, row in raw.items():
+        if isinstance(row, dict):
+            rows[name] = read(section, row, at / name, found)
+        else:
+            found.wrong(at / name, f"must be a table, not {_said(row)}")
+    return rows
+
+
+def _unknown(name: str, section: type, known: Mapping[str, Key]) -> str:
+    near = did_you_mean(name, known)
+    if near:
+        return f"is not a setting{near}"
+    if looks_secret(name):
+        return "is not a setting; secrets come from the environment or the encrypted store, never from a file"
+    homes = [home for home in _homes().get(name, ()) if home]
+    if section is model.City and homes:
+        return f"is not a setting here; it belongs in `[{homes[0]}]`"
+    return "is not a setting"
+
+
+@lru_cache
+def _homes() -> Mapping[str, list[str]]:
+    """The sections of the city that know a key, for keys written one level too high."""
+    homes: dict[str, list[str]] = {}
+    for top in keys_of(model.City).values():
+        if top.shape is Shape.TABLE and top.holds is not None:
+            for name in keys_of(top.holds):
+                homes.setdefault(name, []).append(top.name)
+    return homes
+
+
+def _article(shape: Shape) -> str:
+    return "`true` or `false`" if shape is Shape.SWITCH else f"a {shape}"
+
+
+def _said(raw: Any) -> str:
+    if isinstance(raw, bool):
+        return f"`{str(raw).lower()}`"
+    if isinstance(raw, int) and abs(raw) >= 2**63:
+        return "a number too large to keep"
+    if isinstance(raw, int | float):
+        return f"the number {raw}"
+    if isinstance(raw, str):
+        return f'the text "{raw[:40]}"'
+    names: Mapping[type, str] = {list: "a list", dict: "a table"}
+    return names.get(type(raw), f"the date or time {raw}")

@@ -1,0 +1,81 @@
+"""Settings from the environment: `LAMP_<SECTION>_<KEY>` for every plain key, and the names Gas City uses."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from lamplighter.domain.city.decode import is_bad, read_value
+from lamplighter.domain.city.keys import Key, Shape, keys_of
+from lamplighter.domain.city.limits import no_password
+from lamplighter.domain.city.model import City
+from lamplighter.domain.city.tree import Findings, Leaf, Origin, Place, Table
+
+ENVIRONMENT = Origin("environment", "environment")
+_PLAIN = frozenset({Shape.TEXT, Shape.WHOLE, Shape.SWITCH, Shape.DURATION, Shape.TEXTS})
+_GAS_CITY = {
+    "GC_BEADS": ("beads", "provider"),
+    "GC_SESSION": ("session", "provider"),
+    "GC_MAIL": ("mail", "provider"),
+    "GC_EVENTS": ("events", "provider"),
+    "GC_SUSPENDED": ("workspace", "suspended"),
+    "GC_DOLT_HOST": ("dolt", "host"),
+    "GC_DOLT_PORT": ("dolt", "port"),
+    **{f"GC_K8S_{name.upper()}": ("session", "k8s", name) for name in (
+        "namespace", "image", "context", "cpu_request", "mem_request", "cpu_limit", "mem_limit", "prebaked",
+    )},
+}  # fmt: skip
+
+
+@lru_cache
+def variables() -> Mapping[str, tuple[str, ...]]:
+    """Every variable that sets a key, with the path of that key; `LAMP_` names come after, so that they win."""
+    return {**_GAS_CITY, **dict(_named(City, ()))}
+
+
+def overridden(city: Table, env: Mapping[str, str], found: Findings) -> Table:
+    """The city's table with what the environment sets; an empty variable sets nothing."""
+    for variable, path in variables().items():
+        given = env.get(variable, "")
+        if given != "":
+            city = _set(city, path, given, Place(ENVIRONMENT, (variable,)), found)
+    return city
+
+
+def _named(section: type, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for key in keys_of(section).values():
+        here = (*path, key.name)
+        if key.shape is Shape.TABLE and key.holds is not None and key.name != "patches":
+            yield from _named(key.holds, here)
+        elif path and key.shape in _PLAIN:
+            yield "LAMP_" + "_".join(here).upper(), here
+
+
+def _set(table: Table, path: tuple[str, ...], given: str, place: Place, found: Findings) -> Table:
+    key = keys_of(table.section)[path[0]]
+    if len(path) > 1:
+        assert key.holds is not None  # noqa: S101  paths come from the model itself
+        inner = table.get(path[0]) or Table(key.holds, place)
+        return table.having({path[0]: Leaf(_set(inner, path[1:], given, place, found), table.at(path[0]))})
+    value = _read(key, given, place, found)
+    return table if is_bad(value) else table.having({path[0]: Leaf(value, place)})
+
+
+def _read(key: Key, given: str, place: Place, found: Findings) -> object:
+    # A URL from the environment may hold the password that one in a file must not.
+    checked = replace(key, check=None) if key.check is no_password else key
+    return read_value(checked, _as_written(key.shape, given), place, found)
+
+
+def _as_written(shape: Shape, given: str) -> object:
+    """What the text would be in a file; text that does not fit is left, and reading it says what is wrong."""
+    match shape:
+        case Shape.WHOLE:
+            return int(given) if given.strip().lstrip("+-").isdecimal() and len(given) < 20 else given
+        case Shape.SWITCH:
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(
+                given.strip().lower(), given
+            )
+        case Shape.TEXTS:
+            return [part.strip() for part in given.split(",") if part.strip()]
+        case _:
+            return given

@@ -1,0 +1,108 @@
+"""From merged files to one flat city: topologies, patches, overrides, formula layers, in that order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lamplighter.domain.city.decode import city_of
+from lamplighter.domain.city.model import City, FormulaLayers
+from lamplighter.domain.city.names import derived_prefix
+from lamplighter.domain.city.patch import override_agents, patch_agents, patch_providers, patch_rigs
+from lamplighter.domain.city.paths import from_city
+from lamplighter.domain.city.topologies import Topology, agents_of, providers_of, references, walk
+from lamplighter.domain.city.tree import Findings, Leaf, Origin, Place, Table
+
+SYSTEM_FORMULAS = ".gc/system-formulas"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the files lie on: the city's directory, and each topology by the reference that names it."""
+
+    root: Path
+    topologies: Mapping[str, Topology]
+
+    def of(self, scope: Table) -> list[Topology]:
+        return [self.topologies[name] for name in references(scope) if name in self.topologies]
+
+
+def expand(merged: Table, ground: Ground, found: Findings) -> Table:
+    """One table without references to other files; every value keeps the place that set it."""
+    workspace: Table = merged.get("workspace") or Table(object, merged.place / "workspace")
+    patches: Table = merged.get("patches") or Table(object, merged.place / "patches")
+    rigs = patch_rigs(merged.tables("rigs"), patches.tables("rigs"), found)
+    city_topologies = ground.of(workspace)
+    agents = [*agents_of(city_topologies, ground.root, rig=None, found=found), *merged.tables("agents")]
+    agents = patch_agents(agents, patches.tables("agents"), (rig.get("name", "") for rig in rigs), found)
+    agents = _with_rigs(agents, rigs, ground, found)
+    every = [*city_topologies, *(topology for rig in rigs for topology in ground.of(rig))]
+    own = {**providers_of(every), **merged.named("providers")}
+    providers = patch_providers(own, patches.tables("providers"), found)
+    return merged.without("patches", "include").having(
+        {
+            "agents": Leaf(agents, merged.at("agents")),
+            "rigs": Leaf([rig.without("overrides") for rig in rigs], merged.at("rigs")),
+            "providers": Leaf(providers, merged.at("providers")),
+        }
+    )
+
+
+def settle(expanded: Table, ground: Ground, found: Findings) -> City | None:
+    """The city that an expanded table declares, with names, prefixes, directories and layers filled in."""
+    city = city_of(expanded, found)
+    if city is None or len(city.agents) != len(expanded.tables("agents")):
+        return None
+    name = city.workspace.name or ground.root.name
+    agents = tuple(
+        replace(agent, config_dir=table.place.origin.directory)
+        for agent, table in zip(city.agents, expanded.tables("agents"), strict=True)
+    )
+    return replace(
+        city,
+        workspace=replace(city.workspace, name=name),
+        rigs=tuple(replace(rig, prefix=rig.prefix or derived_prefix(rig.name)) for rig in city.rigs),
+        agents=agents,
+        root=ground.root,
+        prefix=derived_prefix(name),
+        layers=_layers(city, expanded, ground),
+    )
+
+
+def _with_rigs(agents: list[Table], rigs: list[Table], ground: Ground, found: Findings) -> list[Table]:
+    """All agents, those of rig topologies after the others, each rig's overrides applied to its own."""
+    names = {rig.get("name") for rig in rigs if rig.tables("overrides")}
+    inline: dict[str, list[int]] = {}
+    for index, agent in enumerate(agents):
+        if agent.get("dir", "") in names:
+            inline.setdefault(agent.get("dir"), []).append(index)
+    out = list(agents)
+    for rig in rigs:
+        leaf = rig.leaves.get("name")
+        if leaf is None:
+            continue
+        own = agents_of(ground.of(rig), ground.root, rig=leaf, found=found)
+        places = inline.get(leaf.value, [])
+        changed = override_agents([*(out[index] for index in places), *own], rig, found)
+        for index, agent in zip(places, changed, strict=False):
+            out[index] = agent
+        out.extend(changed[len(places) :])
+    return out
+
+
+def _layers(city: City, expanded: Table, ground: Ground) -> FormulaLayers:
+    """System, city topologies, the city's own; then for each rig its topologies and its own."""
+    workspace: Table = expanded.get("workspace") or Table(object, Place(Origin("", "")))
+    shared = [topology.formulas for topology in walk(ground.of(workspace))]
+    own = ground.root / from_city(city.formulas.dir)
+    lower = _once([ground.root / SYSTEM_FORMULAS, *shared, own])
+    rigs = {}
+    for rig, table in zip(city.rigs, expanded.tables("rigs"), strict=True):
+        layers = [topology.formulas for topology in walk(ground.of(table))]
+        if rig.formulas_dir:
+            layers.append(ground.root / from_city(rig.formulas_dir))
+        rigs[rig.name] = tuple(layer for layer in _once(layers) if layer not in lower)
+    return FormulaLayers(lower, rigs)
+
+
+def _once(paths: list[Path]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(paths))

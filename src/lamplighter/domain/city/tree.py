@@ -1,0 +1,139 @@
+"""Configuration files after their shape was checked: each value with the place that set it, each problem with its."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lamplighter.kit.errors import Kind, LampError
+
+KeyPath = tuple[str | int, ...]
+_BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
+
+
+def _no_lines(_path: KeyPath) -> int | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One layer: a file, the environment or a command line; `lines` finds the line of a key when somebody asks."""
+
+    layer: str
+    file: str
+    directory: Path = Path()
+    lines: Callable[[KeyPath], int | None] = _no_lines
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value was set."""
+
+    origin: Origin
+    path: KeyPath = ()
+
+    def __truediv__(self, step: str | int) -> "Place":
+        return Place(self.origin, (*self.path, step))
+
+    @property
+    def line(self) -> int | None:
+        return self.origin.lines(self.path)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value and the place that set it. The value of a section is a Table, of rows a list of them, else plain."""
+
+    value: Any
+    place: Place
+
+
+@dataclass(frozen=True)
+class Table:
+    """The keys of one section that somebody set."""
+
+    section: type
+    place: Place
+    leaves: Mapping[str, Leaf] = field(default_factory=dict)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        leaf = self.leaves.get(key)
+        return default if leaf is None else leaf.value
+
+    def at(self, key: str) -> Place:
+        """The place of a key, or of the table when the key is not set."""
+        leaf = self.leaves.get(key)
+        return self.place if leaf is None else leaf.place
+
+    def having(self, leaves: Mapping[str, Leaf]) -> "Table":
+        """The same table with these keys added or replaced."""
+        return Table(self.section, self.place, {**self.leaves, **leaves})
+
+    def without(self, *keys: str) -> "Table":
+        return Table(self.section, self.place, {name: leaf for name, leaf in self.leaves.items() if name not in keys})
+
+    def tables(self, key: str) -> "list[Table]":
+        """The rows of a list of tables; none when it is not set."""
+        rows: list[Table] = self.get(key, [])
+        return rows
+
+    def named(self, key: str) -> "Mapping[str, Table]":
+        rows: Mapping[str, Table] = self.get(key, {})
+        return rows
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, or worth a note: where, and what."""
+
+    file: str
+    key: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.file}: {self.key}: " if self.key else f"{self.file}: "
+        return f"{where}{self.message}" + (f" (line {self.line})" if self.line else "")
+
+
+class ConfigInvalid(LampError):
+    """The configuration cannot be used; every problem is listed."""
+
+    kind = Kind.USAGE
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = list(problems)
+        super().__init__(
+            "\n".join(str(problem) for problem in self.problems),
+            hint="Mend the file, then look again with `lamp config check`.",
+        )
+
+
+@dataclass
+class Findings:
+    """What turned up on the way: problems make the configuration unusable, notes do not."""
+
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+
+    def wrong(self, place: Place, message: str, *, key: str | None = None) -> None:
+        self.problems.append(problem_at(place, message, key=key))
+
+    def note(self, place: Place, message: str, *, key: str | None = None) -> None:
+        self.notes.append(problem_at(place, message, key=key))
+
+
+def problem_at(place: Place, message: str, *, key: str | None = None) -> Problem:
+    return Problem(place.origin.file, spelled(place.path) if key is None else key, message, place.line)
+
+
+def spelled(path: KeyPath) -> str:
+    """`agents[0].pool.max`; a name that is not bare is quoted, as it would be in the file."""
+    out = ""
+    for step in path:
+        if isinstance(step, int):
+            out += f"[{step}]"
+        else:
+            out += ("." if out else "") + (step if _BARE.match(step) else f'"{step}"')
+    return out
