@@ -1,29 +1,18 @@
 """Logs are events with fields: set-up, bound context, and the masking of secrets."""
 
 import logging
-import re
 import sys
 from collections.abc import MutableMapping
 from typing import Any, TextIO, cast
 
 import structlog
 
-_SECRET_FIELD = re.compile(
-    r"(token|secret|password|passwd|api_?key|authorization|credential|private_key)", re.IGNORECASE
-)
-_URL_PASSWORD = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://[^:/@\s]*):[^@/\s]+@", re.IGNORECASE)
-
-MASK = "•••"
-
-
-def masked(text: str) -> str:
-    """`text` with the password of every URL in it covered."""
-    return _URL_PASSWORD.sub(rf"\g<scheme>:{MASK}@", text)
+from lamplighter.kit.masking import MASK, is_secret, masked
 
 
 def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for key, value in event.items():
-        if _SECRET_FIELD.search(key):
+        if is_secret(key):
             event[key] = MASK
         elif isinstance(value, str):
             event[key] = masked(value)

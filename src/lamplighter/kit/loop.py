@@ -10,7 +10,7 @@ Tick = Callable[[], Awaitable[object]]
 
 
 async def every(period: Callable[[], timedelta], tick: Tick, *, clock: Clock, wake: asyncio.Event) -> None:
-    """Tick at once, whenever woken, and after `period()` at the latest. A wake-up is a hint; the poll is the promise."""
+    """Tick at once, whenever woken, and after `period()` at the latest. A wake-up is a hint, the poll the promise."""
     while True:
         wake.clear()
         await tick()

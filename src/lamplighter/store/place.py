@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import assert_never
 
 from lamplighter.kit.errors import UsageError
-from lamplighter.kit.log import masked
+from lamplighter.kit.masking import masked
 from lamplighter.store.datagrams import Datagrams
 from lamplighter.store.proof import FileProofs, PostgresProofs, Proofs
 from lamplighter.store.schema import Migration

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from lamplighter.kit.crash import CrashPoint, crash_point
-from lamplighter.kit.log import masked
+from lamplighter.kit.masking import masked
 from lamplighter.store import errors
 from lamplighter.store.db import Params, Row
 from lamplighter.store.dialect import POSTGRES

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lamplighter.kit.errors import LampError, Unavailable
-from lamplighter.kit.log import masked
+from lamplighter.kit.masking import masked
 
 LIMIT_S = 120.0
 # Git can be told by a URL to run a program (ext::); a topology must not.
