@@ -1,6 +1,5 @@
 """Which schema a database has, and whether it serves this program: asked at the start and ever after."""
 
-from importlib.resources import files
 from typing import NamedTuple
 
 from lamplighter.store.db import Db
@@ -25,6 +24,8 @@ class Migration(NamedTuple):
 
 def migrations(dialect: str) -> list[Migration]:
     """Every migration shipped for `dialect`, in order; a file's first line names the oldest program it serves."""
+    from importlib.resources import files
+
     found = []
     for entry in files("lamplighter.store").joinpath("migrations").iterdir():
         stem, _, ending = entry.name.partition(".")

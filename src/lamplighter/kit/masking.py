@@ -1,0 +1,19 @@
+"""Secrets covered before anything is shown: in logs, errors and on pages."""
+
+import re
+
+MASK = "•••"
+_SECRET_FIELD = re.compile(
+    r"(token|secret|password|passwd|api_?key|authorization|credential|private_key)", re.IGNORECASE
+)
+_URL_PASSWORD = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://[^:/@\s]*):[^@/\s]+@", re.IGNORECASE)
+
+
+def masked(text: str) -> str:
+    """`text` with the password of every URL in it covered."""
+    return _URL_PASSWORD.sub(rf"\g<scheme>:{MASK}@", text)
+
+
+def is_secret(field: str) -> bool:
+    """Whether a field of this name holds what must not be shown."""
+    return _SECRET_FIELD.search(field) is not None
