@@ -1,7 +1,7 @@
 """Events: append, read after a cursor, follow as they come, prune."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -53,7 +53,7 @@ def prune(tx: Tx, *, before: datetime, spared_after: int) -> int:
     return tx.events.prune(before=before, spared_after=spared_after, limit=PRUNE_AT_ONCE)
 
 
-async def follow(store: Store, wanted: EventFilter, *, waker: Waker, clock: Clock) -> AsyncIterator[Event]:
+async def follow(store: Store, wanted: EventFilter, *, waker: Waker, clock: Clock) -> AsyncGenerator[Event, None]:
     """Every event above `wanted.after` that passes, once and in order, as it comes; ends only by being closed."""
     wake = waker.subscribe(TOPIC)
     try:

@@ -1,0 +1,175 @@
+"""The daemon process: lock first, then store, socket, signals and the supervision tree; and all of it down again."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from lamplighter import __version__
+from lamplighter.adapters.control import ControlServer
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.layers import LoadedCity, load_city
+from lamplighter.adapters.files.lock import ControllerLock
+from lamplighter.app.settings import Settings
+from lamplighter.app.wakeups import listening
+from lamplighter.app.wiring import host, locate
+from lamplighter.daemon.tree import Controller
+from lamplighter.domain.acts import Act
+from lamplighter.kit import log
+from lamplighter.kit.clock import SystemClock, rfc3339
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.supervise import Child, Supervisor
+from lamplighter.services import owners
+from lamplighter.store.owners import Owner
+from lamplighter.store.place import migrate, open_proofs, open_store, parse_place
+from lamplighter.store.wakes import Wakes
+
+ACTOR = "controller"
+LEAVE_WITHIN = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Started:
+    """What a person wants to know once the city is up."""
+
+    paths: CityPaths
+    config: LoadedCity
+    store: str
+    took_over: list[Owner]
+
+
+def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
+    """Run the city until it is told to stop. Raises ControllerRunning at once when somebody else does."""
+    paths = locate(settings)
+    lock = ControllerLock(paths.lock)
+    lock.take()  # before anything is touched
+    try:
+        asyncio.run(_Process(settings, paths).run(started))
+    finally:
+        lock.release()
+
+
+def run_once(settings: Settings) -> list[str]:
+    """One pass over every phase, then everything down again; returns the phases that ran."""
+    paths = locate(settings)
+    lock = ControllerLock(paths.lock)
+    lock.take()
+    try:
+        return asyncio.run(_Process(settings, paths).once())
+    finally:
+        lock.release()
+
+
+class _Process:
+    def __init__(self, settings: Settings, paths: CityPaths) -> None:
+        self._settings = settings
+        self._paths = paths
+        self._clock = SystemClock()
+        self._ids = IdSource(self._clock)
+        self._stop = asyncio.Event()
+        self._since: datetime = self._clock.now()
+
+    async def run(self, started: Callable[[Started], None]) -> None:
+        async with AsyncExitStack() as stack:
+            controller, report = await self._build(stack)
+            await self._open_control(stack, controller)
+            self._on_signals()
+            await self._tell("controller.started", controller, {"pid": os.getpid(), "version": __version__})
+            stack.push_async_callback(self._tell, "controller.stopped", controller, {"pid": os.getpid()})
+            started(report)
+            await self._supervise(controller)
+
+    async def once(self) -> list[str]:
+        async with AsyncExitStack() as stack:
+            controller, _ = await self._build(stack)
+            return await controller.ticks.tick()
+
+    async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
+        """Everything up to the first tick, with its undoing on the stack, last one first."""
+        config = load_city(self._paths.root, env=self._settings.env)
+        place = parse_place(config.city.store.url, self._paths.runtime)
+        migrate(place)
+        wakes = Wakes()
+        store = open_store(place, self._paths.city_id(), wakes)
+        stack.push_async_callback(store.close)
+        owner = Owner(self._ids.make("own"), "controller", host(), os.getpid(), self._clock.now())
+        stack.enter_context(listening(place, owner.id, wakes))
+        await store.transact(lambda tx: tx.cities.ensure(config.city.name, owner.started_at))
+        proofs = open_proofs(place)
+        act = Act(ACTOR, owner.started_at)
+        took_over = await owners.enlist(store, proofs, owner, act=act)
+        stack.push_async_callback(owners.leave, store, proofs, owner)
+        await owners.take_control(store, proofs, owner, act=act)
+        controller = Controller.build(
+            config.city, store=store, proofs=proofs, clock=self._clock, owner=owner.id, export=self._paths.events_export
+        )
+        controller.ticks.listen(wakes)
+        return controller, Started(self._paths, config, str(place), took_over)
+
+    async def _open_control(self, stack: AsyncExitStack, controller: Controller) -> None:
+        verbs = {"stop": self._verb_stop, "status": self._verb_status(controller), "wake": self._verb_wake(controller)}
+        server = ControlServer(self._paths.socket, verbs)
+        await server.start()
+        stack.push_async_callback(server.close)
+        self._paths.pid_file.write_text(f"{os.getpid()}\n", encoding="ascii")
+        self._paths.pid_file.chmod(0o600)
+        stack.callback(self._paths.pid_file.unlink, missing_ok=True)
+
+    async def _supervise(self, controller: Controller) -> None:
+        """Until told to stop, or until a part fails for good, which is raised."""
+        supervisor = Supervisor(self._clock)
+        tree = asyncio.create_task(supervisor.run([Child("ticks", controller.ticks.loop)]), name="tree")
+        told = asyncio.create_task(self._stop.wait(), name="stop")
+        await asyncio.wait({tree, told}, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if tree.done():
+            await tree
+        tree.cancel()
+        with suppress(asyncio.CancelledError):
+            await tree
+
+    async def _tell(self, event_type: str, controller: Controller, payload: Mapping[str, Any]) -> None:
+        fact = Act(ACTOR, self._clock.now()).event(event_type, subject=controller.city.name, payload=dict(payload))
+        await controller.store.transact(lambda tx: tx.events.append(fact))
+
+    def _on_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._signalled, number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self._stop.is_set():
+            log.get().warning("stop.forced", signal=number.name)
+            os._exit(128 + number)  # asked twice: whoever waits has waited long enough
+        log.get().info("stop.asked", signal=number.name)
+        self._stop.set()
+
+    async def _verb_stop(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._stop.set()
+        return {"ok": True, "pid": os.getpid()}
+
+    def _verb_status(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
+        async def status(_request: Mapping[str, Any]) -> Mapping[str, Any]:
+            last = controller.ticks.last_tick_at
+            return {
+                "running": True,
+                "pid": os.getpid(),
+                "version": __version__,
+                "since": rfc3339(self._since),
+                "last_tick_at": None if last is None else rfc3339(last),
+                "config_error": None,
+                "problems": controller.ticks.problems,
+            }
+
+        return status
+
+    def _verb_wake(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
+        async def wake(_request: Mapping[str, Any]) -> Mapping[str, Any]:
+            controller.ticks.rouse_all()
+            return {"ok": True}
+
+        return wake

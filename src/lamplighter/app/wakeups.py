@@ -1,0 +1,36 @@
+"""Wake-ups from other processes, into this one's: the receiving end of the city's datagrams."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lamplighter.store.datagrams import topics
+from lamplighter.store.place import Place, SqlitePlace, datagrams_of
+from lamplighter.store.wakes import Wakes
+
+LONGEST = 4096
+
+
+@contextmanager
+def listening(place: Place, owner: str, wakes: Wakes) -> Iterator[None]:
+    """Publish what other processes say while the context lasts. PostgreSQL's store listens by itself."""
+    if not isinstance(place, SqlitePlace):
+        yield
+        return
+    datagrams = datagrams_of(place)
+    receiver = datagrams.listen(owner)
+    loop = asyncio.get_running_loop()
+
+    def receive() -> None:
+        try:
+            wakes.publish(topics(receiver.recv(LONGEST)))
+        except BlockingIOError:
+            return
+
+    loop.add_reader(receiver.fileno(), receive)
+    try:
+        yield
+    finally:
+        loop.remove_reader(receiver.fileno())
+        receiver.close()
+        datagrams.forget(owner)

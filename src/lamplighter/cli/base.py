@@ -1,0 +1,100 @@
+"""What every command shares: `--city` and `--json` anywhere on the line, groups that load a noun only when named."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from lamplighter.kit.nearest import did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.app.wiring import OpenCity
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class LampCommand(click.Command):
+    """A command that takes `--city PATH` and `--json`, wherever on the line they stand."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += _common()
+
+
+class LampGroup(click.Group):
+    command_class = LampCommand
+
+    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]] | None = None, **kwargs: Any) -> None:
+        """`lazy`: command name to (module, one line of help); the module's `command` is loaded when it is named."""
+        super().__init__(*args, **kwargs)
+        self._lazy = dict(lazy or {})
+        self.params += _common()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self._lazy, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._lazy:
+            command: click.Command = importlib.import_module(self._lazy[cmd_name][0]).command_for(cmd_name)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            known = self.list_commands(ctx)
+            raise click.UsageError(f"There is no command `{args[0]}`{did_you_mean(args[0], known)}", ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without loading any of the lazy ones."""
+        rows = [(name, help_line) for name, (_, help_line) in self._lazy.items() if help_line]
+        for name in super().list_commands(ctx):
+            command = super().get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(limit=80)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def group(help_text: str) -> LampGroup:
+    return LampGroup(help=help_text, context_settings=CONTEXT, no_args_is_help=True)
+
+
+def city() -> "OpenCity":
+    """The city this command is about, opened once and closed when the command ends."""
+    from lamplighter.app.settings import from_environment
+    from lamplighter.app.wiring import open_city
+
+    root = click.get_current_context().find_root()
+    if "lamp.opened" not in root.meta:
+        opened = open_city(from_environment(root.meta.get("lamp.city")))
+        root.meta["lamp.opened"] = opened
+        root.call_on_close(opened.close)
+    found: OpenCity = root.meta["lamp.opened"]
+    return found
+
+
+def _common() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--city"], metavar="PATH", expose_value=False, callback=_remember("lamp.city"),
+            help="The city's directory; else LAMP_CITY, else the one around the working directory.",
+        ),
+        click.Option(
+            ["--json"], is_flag=True, expose_value=False, callback=_remember("lamp.json"),
+            help="Print JSON.",
+        ),
+    ]  # fmt: skip
+
+
+def _remember(key: str) -> Any:
+    def callback(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+        if value:
+            ctx.find_root().meta[key] = value
+
+    return callback

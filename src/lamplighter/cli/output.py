@@ -1,0 +1,99 @@
+"""What commands print: tables and sentences for people, JSON for programs; colours only on a terminal."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from lamplighter.kit.errors import Kind, LampError
+
+EXIT_CODES = {
+    Kind.NO: 1,
+    Kind.USAGE: 2,
+    Kind.NOT_FOUND: 3,
+    Kind.CONFLICT: 4,
+    Kind.UNAVAILABLE: 5,
+}
+_STATE_COLOURS = {
+    "closed": "bright_black", "in_progress": "yellow", "open": "green", "running": "green", "stopped": "bright_black",
+}  # fmt: skip
+
+
+def wants_json() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().meta.get("lamp.json"))
+
+
+def record(value: Mapping[str, Any], text: str) -> None:
+    """One thing: its JSON shape, or the sentence a person reads."""
+    click.echo(json.dumps(value) if wants_json() else text)
+
+
+def table(values: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, empty: str) -> None:
+    """Many things: a JSON list, or a table of `columns` (heading to key); `empty` when there are none."""
+    if wants_json():
+        click.echo(json.dumps(list(values)))
+        return
+    if not values:
+        click.echo(empty)
+        return
+    cells = [[_cell(value.get(key)) for key in columns.values()] for value in values]
+    widths = [max(len(row[n]) for row in [list(columns), *cells]) for n in range(len(columns))]
+    click.echo(click.style(_line(list(columns), widths), bold=True))
+    for row in cells:
+        click.echo(_coloured(row, widths))
+
+
+def fields(value: Mapping[str, Any], shown: Mapping[str, Any]) -> None:
+    """One thing in detail: its JSON shape, or a line for each of `shown` that has a value."""
+    if wants_json():
+        click.echo(json.dumps(value))
+        return
+    width = max((len(name) for name in shown), default=0)
+    for name, entry in shown.items():
+        if entry not in (None, "", [], {}, ()):
+            click.echo(f"{click.style(name.ljust(width), bold=True)}  {_cell(entry)}")
+
+
+def fail(error: LampError, *, as_json: bool) -> int:
+    """Say what happened and what to do next, on standard error; the exit code."""
+    if as_json:
+        problem = {"type": error.kind.value, "title": type(error).__name__, "detail": error.message, "hint": error.hint}
+        click.echo(json.dumps(problem), err=True)
+    else:
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {error.message}", err=True)
+        if error.hint:
+            click.echo(f"{click.style(' hint:', fg='cyan')} {error.hint}", err=True)
+    return EXIT_CODES[error.kind]
+
+
+def local(text: str | None) -> str:
+    """An RFC 3339 time as the reader's clock shows it."""
+    return "" if text is None else datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(entry) for entry in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={entry}" for key, entry in value.items())
+    return " ".join(str(value).split()) if isinstance(value, str) and len(value) < 200 else str(value)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _coloured(cells: Sequence[str], widths: Sequence[int]) -> str:
+    line = _line(cells, widths)
+    if not sys.stdout.isatty():
+        return line
+    parts = [
+        click.style(cell.ljust(width), fg=_STATE_COLOURS.get(cell)) for cell, width in zip(cells, widths, strict=True)
+    ]
+    return "  ".join(parts).rstrip()
