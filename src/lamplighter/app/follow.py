@@ -1,6 +1,5 @@
 """Following a city's events from a command: an event loop for as long as it takes."""
 
-import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -8,6 +7,7 @@ from dataclasses import replace
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.events import Event, EventFilter
+from lamplighter.kit import aio
 from lamplighter.services import events
 from lamplighter.store.place import open_store
 from lamplighter.store.wakes import Wakes
@@ -17,7 +17,7 @@ def follow_events(
     city: OpenCity, wanted: EventFilter, show: Callable[[Event], None], *, count: int | None, from_now: bool
 ) -> None:
     """Call `show` with every event as it comes, until `count` were shown or the user interrupts."""
-    asyncio.run(_follow(city, wanted, show, count, from_now=from_now))
+    aio.run(_follow(city, wanted, show, count, from_now=from_now))
 
 
 async def _follow(

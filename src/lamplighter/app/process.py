@@ -19,7 +19,7 @@ from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import host, locate
 from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
-from lamplighter.kit import log
+from lamplighter.kit import aio, log
 from lamplighter.kit.clock import SystemClock, rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child, Supervisor
@@ -48,7 +48,7 @@ def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
     lock = ControllerLock(paths.lock)
     lock.take()  # before anything is touched
     try:
-        asyncio.run(_Process(settings, paths).run(started))
+        aio.run(_Process(settings, paths).run(started))
     finally:
         lock.release()
 
@@ -59,7 +59,7 @@ def run_once(settings: Settings) -> list[str]:
     lock = ControllerLock(paths.lock)
     lock.take()
     try:
-        return asyncio.run(_Process(settings, paths).once())
+        return aio.run(_Process(settings, paths).once())
     finally:
         lock.release()
 

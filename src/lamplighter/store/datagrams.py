@@ -6,10 +6,13 @@ A datagram is a hint and may be lost: a full or vanished socket is passed over, 
 import errno
 import os
 import socket
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from lamplighter.kit.sockets import reachable
+
+CLOCK_TICK_NS = 50_000_000
 
 
 class Datagrams:
@@ -17,18 +20,18 @@ class Datagrams:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._path = os.fspath(directory)
         self._socket: socket.socket | None = None
         self._own: str | None = None
+        self._names: list[str] = []
+        self._changed_at = -1
+        """When the directory had changed last, as of `_names`; -1 when a further change could look the same."""
 
     def send(self, topics: Iterable[str]) -> None:
         message = " ".join(sorted(topics)).encode()
         if not message:
             return
-        try:
-            names = [name for name in os.listdir(self._directory) if name != self._own]  # noqa: PTH208  a hot path
-        except OSError:
-            return
-        for name in names:
+        for name in self._listeners():
             self._send_to(name, message)
 
     def listen(self, owner: str) -> socket.socket:
@@ -40,6 +43,19 @@ class Datagrams:
             receiver.bind(f"{base}/{owner}")
         self._own = owner
         return receiver
+
+    def _listeners(self) -> list[str]:
+        """Who listens now. Read again only when the directory has changed: this runs after every commit."""
+        try:
+            changed_at = os.stat(self._path).st_mtime_ns  # noqa: PTH116  a hot path
+            if changed_at != self._changed_at:
+                names = os.listdir(self._path)  # noqa: PTH208  a hot path
+                self._names = [name for name in names if name != self._own]
+                # Two changes within one tick of the file system's clock have the same time: trust only an old one.
+                self._changed_at = changed_at if time.time_ns() - changed_at > CLOCK_TICK_NS else -1
+        except OSError:
+            return []
+        return self._names
 
     def forget(self, owner: str) -> None:
         (self._directory / owner).unlink(missing_ok=True)

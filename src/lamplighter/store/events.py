@@ -30,9 +30,11 @@ LATEST = f"""
     SELECT {_COLUMNS} FROM events
     WHERE city_id = :city AND seq > :after {{}} ORDER BY seq DESC LIMIT :limit"""
 HEAD = "SELECT max(seq) AS head FROM events WHERE city_id = :city"
+# The newest event always stays: SQLite numbers on from the highest row there is, and a number is never given twice.
 PRUNE = """
     DELETE FROM events WHERE city_id = :city AND seq IN (
         SELECT seq FROM events WHERE city_id = :city AND at < :before AND seq <= :spared
+        AND seq < (SELECT max(seq) FROM events)
         ORDER BY seq LIMIT :limit)"""
 # The lock lasts to the end of this short transaction; the update sees all that was numbered under it before.
 NUMBER_LOCK = "SELECT pg_advisory_xact_lock(5267, 1)"
@@ -41,6 +43,8 @@ NUMBER = """
         SELECT id, nextval('events_seq') AS seq FROM (
             SELECT id FROM events WHERE seq IS NULL ORDER BY id LIMIT :limit) AS waiting) AS numbered
     WHERE events.id = numbered.id"""
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps with separators makes one each time
 
 
 class Events:
@@ -60,7 +64,7 @@ class Events:
                 "actor": event.actor,
                 "subject": event.subject,
                 "message": event.message,
-                "payload": None if event.payload is None else json.dumps(event.payload, separators=(",", ":")),
+                "payload": None if event.payload is None else _encode(event.payload),
                 "run": event.run,
             },
         )

