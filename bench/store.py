@@ -1,10 +1,11 @@
 """Acknowledged transactions a second with 1, 8 and 64 callers, beside the bare driver on the same machine, in turns.
 
-A transaction appends one event. The driver's figure is one connection that runs the same function between BEGIN and
+A transaction inserts one bead. The driver's figure is one connection that runs the same function between BEGIN and
 COMMIT, one fsync a transaction; ours includes handing over to the database thread and back.
 """
 
 import asyncio
+import itertools
 import json
 import statistics
 import sys
@@ -13,7 +14,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lamplighter.domain.acts import Act
+from lamplighter.domain.beads.model import NewBead
 from lamplighter.kit import aio
 from lamplighter.store.place import Place, PostgresPlace, SqlitePlace, migrate, open_store
 from lamplighter.store.sqlite_connection import SqliteDb, connect
@@ -24,13 +25,15 @@ from lamplighter.testing.postgres import cluster
 CALLERS = (1, 8, 64)
 REPEATS = 5
 SECONDS = 0.8
-ACT = Act("bench", datetime.now(UTC))
-EVENT = ACT.event("bench.event", subject="s", message="m", payload={"n": 1})
+NOW = datetime.now(UTC)
+BEAD = NewBead("bench")
+NUMBERS = itertools.count()
 CITY = "cty_bench"
 
 
-def append(tx: Tx) -> None:
-    tx.events.append(EVENT)
+def insert(tx: Tx) -> None:
+    bead = f"b-{next(NUMBERS)}"
+    tx.beads.insert(bead, BEAD, root=bead, run=None, now=NOW)
 
 
 async def ours(place: Place, callers: int) -> float:
@@ -41,7 +44,7 @@ async def ours(place: Place, callers: int) -> float:
     async def caller() -> None:
         nonlocal done
         while time.perf_counter() < until:
-            await store.transact(append)
+            await store.transact(insert)
             done += 1
 
     began = time.perf_counter()
@@ -57,7 +60,7 @@ def bare_sqlite(path: Path) -> float:
 
     def once() -> None:
         connection.execute("BEGIN IMMEDIATE")
-        append(tx)
+        insert(tx)
         connection.execute("COMMIT")
 
     return _timed(once)
@@ -73,7 +76,7 @@ def bare_postgres(url: str) -> float:
 
         def once() -> None:
             connection.execute("BEGIN")
-            append(tx)
+            insert(tx)
             connection.execute("COMMIT")
 
         return _timed(once)

@@ -1,5 +1,6 @@
 """One connection to PostgreSQL: how it is opened, how its errors are told, one transaction on it."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,10 +13,11 @@ from lamplighter.kit.masking import masked
 from lamplighter.store import errors
 from lamplighter.store.db import Params, Row
 from lamplighter.store.dialect import POSTGRES
-from lamplighter.store.schema import PROGRAM, READ_LEVEL
+from lamplighter.store.schema import PROGRAM, SchemaGuard
 from lamplighter.store.tx import Tx
 
 CONNECT_SECONDS = 10
+CHECK_SECONDS = 1.0
 LOCK_MILLIS_IN_A_GROUP = 50
 """A function of a group that waits longer for a row lock is redone alone, so that it delays nobody else's commit."""
 
@@ -106,23 +108,24 @@ class PostgresConnection:
         self.url = url
         self.raw = connect(url)
         self.tx = Tx(PostgresDb(self.raw), city)
+        self._guard = SchemaGuard(masked(url), self.tx.db)
+        self._checked = float("-inf")
 
     def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
-        """Begin and read the schema's level in one round trip."""
+        """Begin, in one round trip; and every second see that the schema still serves this program."""
         mode = " READ ONLY, ISOLATION LEVEL REPEATABLE READ" if read_only else ""
-        limit = f"SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP};" if in_group else ""
+        limit = f";SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP}" if in_group else ""
         with told(self.url):
-            cursor = self.raw.execute(f"BEGIN{mode};{limit}{READ_LEVEL}".encode())
-        while cursor.nextset():
-            pass
-        level = cursor.fetchone()
-        have, oldest = (0, 0) if level is None else (level["version"], level["oldest"])
-        if have < PROGRAM:
-            self.rollback()
-            raise errors.StoreOld(masked(self.url), have, PROGRAM)
-        if oldest > PROGRAM:
-            self.rollback()
-            raise errors.StoreNewer(masked(self.url), have, oldest, PROGRAM)
+            self.raw.execute(f"BEGIN{mode}{limit}".encode())
+        if time.monotonic() < self._checked + CHECK_SECONDS:
+            return
+        try:
+            with told(self.url):
+                self._guard.check()
+        except BaseException:
+            self._rollback_if_open()
+            raise
+        self._checked = time.monotonic()
 
     def commit(self) -> None:
         """Raises CommitUnknown when the connection breaks before the answer came."""
