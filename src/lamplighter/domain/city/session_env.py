@@ -10,8 +10,9 @@ from lamplighter.domain.city.variables import rig_of
 # itself, with marks such as GC_DRAIN and GC_AGENT, or the daemon, with GC_SESSION, LAMP_STORE_URL and keys.
 PASSED = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "TMPDIR",
-     "SSH_AUTH_SOCK", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
-     "NODE_EXTRA_CA_CERTS", "GC_OTEL_METRICS_URL", "GC_OTEL_LOGS_URL", "GC_DOCKER_IMAGE"}
+     "SSH_AUTH_SOCK", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+     "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "GC_OTEL_METRICS_URL", "GC_OTEL_LOGS_URL",
+     "GC_DOCKER_IMAGE"}
 )  # fmt: skip
 PASSED_PREFIXES = (
     "LC_", "XDG_", "OTEL_", "ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_", "CURSOR_", "COPILOT_",
