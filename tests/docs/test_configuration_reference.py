@@ -6,4 +6,4 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 
 
 def test_the_configuration_page_says_what_the_model_says() -> None:
-    assert PAGE.read_text() == reference(), "write it anew: python -m lamplighter.domain.city.reference"
+    assert PAGE.read_text() == reference(), "write it anew: python docs/write_configuration.py"
