@@ -102,7 +102,10 @@ def test_values_that_lose_are_warnings_and_strict_makes_them_problems(make_city:
     assert loaded.city.daemon.max_restarts == 5
     assert [str(note) for note in loaded.warnings] == [
         "a.toml: workspace.provider: is also set in city.toml; the value here wins (line 2)",
-        "a.toml: daemon: replaces the whole `[daemon]` of city.toml; `max_restarts` set there no longer counts (line 3)",
+        (
+            "a.toml: daemon: replaces the whole `[daemon]` of city.toml; "
+            "`max_restarts` set there no longer counts (line 3)"
+        ),
     ]
     with pytest.raises(ConfigInvalid, match="the value here wins"):
         load_city(make_city(files), env=ENV, strict=True)
@@ -286,7 +289,10 @@ def test_city_agents_that_are_not_there_are_a_problem(problems: Problems) -> Non
         }
     )
     assert found == [
-        "pack/topology.toml: topology.city_agents: `maior` is not an agent of this topology; did you mean `mayor`? (line 4)"
+        (
+            "pack/topology.toml: topology.city_agents: `maior` is not an agent of this topology; "
+            "did you mean `mayor`? (line 4)"
+        )
     ]
 
 
@@ -375,8 +381,8 @@ def test_the_environment_wins_and_says_what_is_wrong_with_it(load: Load, problem
     assert city.automations.skip == ("a", "b")
     assert problems(files, LAMP_API_PORT="many", LAMP_WORKSPACE_SUSPENDED="maybe", GC_SESSION="tmx") == [
         (
-            "environment: GC_SESSION: `tmx` is not one of `tmux`, `subprocess`, `k8s`, `fake`, `fail` or `exec:<script>`; "
-            "did you mean `tmux`?"
+            "environment: GC_SESSION: `tmx` is not one of `tmux`, `subprocess`, `k8s`, `fake`, `fail` or "
+            "`exec:<script>`; did you mean `tmux`?"
         ),
         'environment: LAMP_WORKSPACE_SUSPENDED: must be `true` or `false`, not the text "maybe"',
         'environment: LAMP_API_PORT: must be a whole number, not the text "many"',

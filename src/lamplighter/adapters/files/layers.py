@@ -63,12 +63,14 @@ class _Load:
             raise ConfigInvalid(self.found.problems)
         merged = merge_files(base, list(self._fragments(base, extra)), self.root, self.found)
         merged = overridden(merged, self.env, self.found)
+        told = len(self.found.problems)
         ground = Ground(self.root, self._ground(merged))
+        whole = len(self.found.problems) == told
         expanded = expand(merged, ground, self.found)
         city = settle(expanded, ground, self.found)
         check_tables(expanded, self.found)
         if city is not None:
-            check_city(city, expanded, self.found)
+            check_city(city, expanded, self.found if whole else Findings())
             check_templates(city, expanded, self.found)
             self._check_zone(city, expanded)
             named = self._named_files(city, expanded)
