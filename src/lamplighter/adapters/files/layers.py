@@ -6,13 +6,15 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from lamplighter.adapters.files.digest import digest_of, files_under
+from lamplighter.adapters.files.prompts import NamedFiles
 from lamplighter.adapters.files.toml import load
 from lamplighter.adapters.files.topologies import Fetch, Shelf
-from lamplighter.domain.city.check import check_city, check_tables
+from lamplighter.domain.city.check import check_city, check_tables, check_templates
 from lamplighter.domain.city.decode import build as build_of
 from lamplighter.domain.city.decode import read
 from lamplighter.domain.city.environment import overridden
 from lamplighter.domain.city.expand import Ground, expand, settle
+from lamplighter.domain.city.loaded import LoadedCity, Sources
 from lamplighter.domain.city.merge import merge_files
 from lamplighter.domain.city.model import City, TopologyFile
 from lamplighter.domain.city.paths import from_city
@@ -22,25 +24,6 @@ from lamplighter.kit.errors import NotFound
 from lamplighter.kit.nearest import did_you_mean
 
 CITY_FILE = "city.toml"
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What a city is made of: single files, and directories in which every file counts."""
-
-    files: tuple[Path, ...]
-    directories: tuple[Path, ...]
-
-
-@dataclass(frozen=True)
-class LoadedCity:
-    """A city that passed every check, with what it was made of."""
-
-    city: City
-    table: Table
-    warnings: tuple[Problem, ...]
-    sources: Sources
-    revision: str
 
 
 def load_city(
@@ -80,17 +63,29 @@ class _Load:
             raise ConfigInvalid(self.found.problems)
         merged = merge_files(base, list(self._fragments(base, extra)), self.root, self.found)
         merged = overridden(merged, self.env, self.found)
+        told = len(self.found.problems)
         ground = Ground(self.root, self._ground(merged))
+        whole = len(self.found.problems) == told
         expanded = expand(merged, ground, self.found)
         city = settle(expanded, ground, self.found)
         check_tables(expanded, self.found)
         if city is not None:
-            check_city(city, expanded, self.found)
+            check_city(city, expanded, self.found if whole else Findings())
+            check_templates(city, expanded, self.found)
             self._check_zone(city, expanded)
+            named = self._named_files(city, expanded)
         if city is None or self.found.problems or (strict and self.found.notes):
             raise ConfigInvalid(dict.fromkeys([*self.found.problems, *(self.found.notes if strict else ())]))
-        sources = self._sources(city)
-        return LoadedCity(city, expanded, tuple(self.found.notes), sources, revision_of(sources, self.root))
+        sources = self._sources(city, named)
+        return LoadedCity(
+            city=city,
+            table=expanded,
+            warnings=tuple(self.found.notes),
+            sources=sources,
+            revision=revision_of(sources, self.root),
+            prompts=named.prompts,
+            contents=named.contents,
+        )
 
     def _read(self, path: Path, layer: str, section: type) -> Table | None:
         """The table of one file, its shape checked; None after a problem with the whole of it."""
@@ -180,10 +175,16 @@ class _Load:
             near = did_you_mean(zone, available_timezones())
             self.found.wrong(expanded.get("workspace").at("timezone"), f"`{zone}` is not a time zone{near}")
 
-    def _sources(self, city: City) -> Sources:
+    def _named_files(self, city: City, expanded: Table) -> NamedFiles:
+        named = NamedFiles(self.root, self.found)
+        for agent, table in zip(city.agents, expanded.tables("agents"), strict=True):
+            named.add(agent, table)
+        return named
+
+    def _sources(self, city: City, named: NamedFiles) -> Sources:
         layers = [*city.layers.city, *(layer for rig in city.layers.rigs.values() for layer in rig)]
-        directories = dict.fromkeys([*self.topologies, *layers])
-        return Sources(tuple(dict.fromkeys(self.files)), tuple(directories))
+        directories = dict.fromkeys([*self.topologies, *layers, *named.directories])
+        return Sources(tuple(dict.fromkeys([*self.files, *named.files])), tuple(directories))
 
 
 def revision_of(sources: Sources, root: Path) -> str:

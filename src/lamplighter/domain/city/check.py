@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from lamplighter.domain.city.model import Agent, City
+from lamplighter.domain.city.names import instance_names
 from lamplighter.domain.city.presets import builtin_providers
 from lamplighter.domain.city.tree import Findings, Place, Table
+from lamplighter.domain.city.variables import command_variables, dir_variables, session_name
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.text import TemplateError, expand
 
 
 def check_tables(expanded: Table, found: Findings) -> None:
@@ -126,3 +129,52 @@ def _cycle(edges: Mapping[str, list[str]]) -> list[str]:
         circle: list[str] = error.args[1]
         return circle[::-1]
     return []
+
+
+def check_templates(city: City, expanded: Table, found: Findings) -> None:
+    """Every template of the city renders with the names it may use, and gives each session a name of its own."""
+    workspace = expanded.get("workspace")
+    place = workspace.at("session_template") if workspace is not None else expanded.place
+    try:
+        _check_sessions(city, place, found)
+    except TemplateError as error:
+        found.wrong(place, error.reason)
+        return
+    for agent, table in zip(city.agents, expanded.tables("agents"), strict=True):
+        _check_commands(city, agent, table, found)
+
+
+def _check_sessions(city: City, place: Place, found: Findings) -> None:
+    taken: dict[str, str] = {}
+    for agent in city.agents:
+        for instance in instance_names(agent):
+            name = session_name(city, instance)
+            other = taken.setdefault(name, instance)
+            if other != instance:
+                found.wrong(place, f"gives `{other}` and `{instance}` the same session, `{name}`")
+                return
+
+
+def _check_commands(city: City, agent: Agent, table: Table, found: Findings) -> None:
+    if not _renders(agent.dir, dir_variables(city, agent), table.at("dir"), found):
+        return  # the commands need the directory
+    texts = {
+        "start_command": (agent.start_command,),
+        "pre_start": agent.pre_start,
+        "session_setup": agent.session_setup,
+    }
+    templates = [(key, text) for key, values in texts.items() for text in values if "{{" in text]
+    if not templates:
+        return
+    variables = command_variables(city, agent, agent.qualified_name)
+    for key, text in templates:
+        _renders(text, variables, table.at(key), found)
+
+
+def _renders(text: str, variables: Mapping[str, object], place: Place, found: Findings) -> bool:
+    try:
+        expand(text, variables)
+    except TemplateError as error:
+        found.wrong(place, error.reason)
+        return False
+    return True

@@ -52,12 +52,12 @@ def build(table: Table, found: Findings) -> Any:
     given: dict[str, Any] = {}
     for name, leaf in table.leaves.items():
         given[attribute(name)] = _built(leaf.value, found)
-    missing = [
-        key for key in keys_of(table.section).values() if key.required and given.get(attribute(key.name)) is None
-    ]
-    for key in missing:
-        found.wrong(table.place / key.name, "is missing; it must be set")
-    return None if missing else table.section(**given)
+    required = [key.name for key in keys_of(table.section).values() if key.required]
+    for name in required:
+        if name not in table.leaves and not found.about(table.place / name):
+            found.wrong(table.place / name, "is missing; it must be set")
+    whole = all(given.get(attribute(name)) is not None for name in required)
+    return table.section(**given) if whole else None
 
 
 def city_of(table: Table, found: Findings) -> model.City | None:

@@ -25,6 +25,10 @@ class Ground:
     def of(self, scope: Table) -> list[Topology]:
         return [self.topologies[name] for name in references(scope) if name in self.topologies]
 
+    def judging(self, scope: Table, found: Findings) -> Findings:
+        """Where a topology is missing, names that lead nowhere follow from that, and are not told."""
+        return found if all(name in self.topologies for name in references(scope)) else Findings()
+
 
 def expand(merged: Table, ground: Ground, found: Findings) -> Table:
     """One table without references to other files; every value keeps the place that set it."""
@@ -33,11 +37,12 @@ def expand(merged: Table, ground: Ground, found: Findings) -> Table:
     rigs = patch_rigs(merged.tables("rigs"), patches.tables("rigs"), found)
     city_topologies = ground.of(workspace)
     agents = [*agents_of(city_topologies, ground.root, rig=None, found=found), *merged.tables("agents")]
-    agents = patch_agents(agents, patches.tables("agents"), (rig.get("name", "") for rig in rigs), found)
+    judging = ground.judging(workspace, found)
+    agents = patch_agents(agents, patches.tables("agents"), (rig.get("name", "") for rig in rigs), judging)
     agents = _with_rigs(agents, rigs, ground, found)
     every = [*city_topologies, *(topology for rig in rigs for topology in ground.of(rig))]
     own = {**providers_of(every), **merged.named("providers")}
-    providers = patch_providers(own, patches.tables("providers"), found)
+    providers = patch_providers(own, patches.tables("providers"), judging)
     return merged.without("patches", "include").having(
         {
             "agents": Leaf(agents, merged.at("agents")),
@@ -50,7 +55,7 @@ def expand(merged: Table, ground: Ground, found: Findings) -> Table:
 def settle(expanded: Table, ground: Ground, found: Findings) -> City | None:
     """The city that an expanded table declares, with names, prefixes, directories and layers filled in."""
     city = city_of(expanded, found)
-    if city is None or len(city.agents) != len(expanded.tables("agents")):
+    if city is None or any(len(getattr(city, key)) != len(expanded.tables(key)) for key in ("agents", "rigs")):
         return None
     name = city.workspace.name or ground.root.name
     agents = tuple(
@@ -82,7 +87,7 @@ def _with_rigs(agents: list[Table], rigs: list[Table], ground: Ground, found: Fi
             continue
         own = agents_of(ground.of(rig), ground.root, rig=leaf, found=found)
         places = inline.get(leaf.value, [])
-        changed = override_agents([*(out[index] for index in places), *own], rig, found)
+        changed = override_agents([*(out[index] for index in places), *own], rig, ground.judging(rig, found))
         for index, agent in zip(places, changed, strict=False):
             out[index] = agent
         out.extend(changed[len(places) :])

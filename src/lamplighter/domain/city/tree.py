@@ -9,6 +9,7 @@ from typing import Any
 from lamplighter.kit.errors import Kind, LampError
 
 KeyPath = tuple[str | int, ...]
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
@@ -94,7 +95,9 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.file}: {self.key}: " if self.key else f"{self.file}: "
-        return f"{where}{self.message}" + (f" (line {self.line})" if self.line else "")
+        said = f"{where}{self.message}" + (f" (line {self.line})" if self.line else "")
+        # What a file says may hold line breaks and worse; one problem stays one line.
+        return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], said)
 
 
 class ConfigInvalid(LampError):
@@ -119,6 +122,11 @@ class Findings:
 
     def wrong(self, place: Place, message: str, *, key: str | None = None) -> None:
         self.problems.append(problem_at(place, message, key=key))
+
+    def about(self, place: Place) -> bool:
+        """Whether this very place has a problem already."""
+        key = spelled(place.path)
+        return any(known.key == key and known.file == place.origin.file for known in self.problems)
 
     def note(self, place: Place, message: str, *, key: str | None = None) -> None:
         self.notes.append(problem_at(place, message, key=key))

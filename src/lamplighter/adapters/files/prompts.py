@@ -1,0 +1,88 @@
+"""The files that agents name: prompts with the partials beside them, and set-up scripts; each is read once."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lamplighter.adapters.files.digest import file_digest
+from lamplighter.domain.city.loaded import Prompt
+from lamplighter.domain.city.model import Agent
+from lamplighter.domain.city.tree import Findings, Place, Problem, Table
+from lamplighter.kit.text import Template, TemplateError, parse
+
+PARTIALS = "shared"
+
+
+@dataclass
+class NamedFiles:
+    root: Path
+    found: Findings
+    prompts: dict[str, Prompt] = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
+    directories: list[Path] = field(default_factory=list)
+    _partials: dict[Path, tuple[tuple[Template, ...], str]] = field(default_factory=dict)
+
+    def add(self, agent: Agent, table: Table) -> None:
+        """A prompt that is not there is worth a warning: the agent starts with an empty one."""
+        if agent.prompt_template and agent.prompt_template not in self.contents:
+            self._prompt(agent.prompt_template, table.at("prompt_template"))
+        if agent.session_setup_script and agent.session_setup_script not in self.contents:
+            self._script(agent.session_setup_script, table.at("session_setup_script"))
+
+    def _script(self, name: str, place: Place) -> None:
+        path = self.root / name
+        self.files.append(path)
+        digest = file_digest(path)
+        if digest is None:
+            self.found.note(place, f"there is no script `{name}`")
+        self.contents[name] = digest or ""
+
+    def _prompt(self, name: str, place: Place) -> None:
+        path = self.root / name
+        self.files.append(path)
+        self.contents[name] = ""
+        try:
+            text = path.read_bytes().decode()
+        except OSError:
+            self.found.note(place, f"there is no prompt file `{name}`; the prompt is empty")
+            return
+        except UnicodeDecodeError:
+            self.found.wrong(place, f"prompt file `{name}` is not UTF-8 text")
+            return
+        partials, digest = self._beside(path.parent)
+        self.contents[name] = hashlib.sha256(f"{text}\0{digest}".encode()).hexdigest()
+        template = self._parsed(text, path)
+        if template is not None:
+            self.prompts[name] = Prompt(template, partials)
+
+    def _beside(self, directory: Path) -> tuple[tuple[Template, ...], str]:
+        if directory not in self._partials:
+            self._partials[directory] = self._read_partials(directory / PARTIALS)
+        return self._partials[directory]
+
+    def _read_partials(self, directory: Path) -> tuple[tuple[Template, ...], str]:
+        self.directories.append(directory)
+        total = hashlib.sha256()
+        parsed = []
+        for path in sorted(directory.glob("*.md.tmpl")):
+            try:
+                text = path.read_bytes().decode()
+            except (OSError, UnicodeDecodeError):
+                self.found.problems.append(Problem(self._shown(path), "", "cannot be read as UTF-8 text"))
+                continue
+            total.update(f"{path.name}\0{text}\0".encode())
+            template = self._parsed(text, path)
+            if template is not None:
+                parsed.append(template)
+        return tuple(parsed), total.hexdigest()
+
+    def _parsed(self, text: str, path: Path) -> Template | None:
+        try:
+            return parse(text, file=self._shown(path))
+        except TemplateError as error:
+            self.found.problems.append(Problem(error.file, "", error.reason, error.line))
+            return None
+
+    def _shown(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()

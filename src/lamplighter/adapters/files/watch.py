@@ -1,0 +1,168 @@
+"""Notices that a city's files changed in content, at once, and nothing else that is written beside them."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from watchfiles import Change, awatch
+
+from lamplighter.adapters.files.digest import counts, file_digest, files_under
+from lamplighter.domain.city.loaded import Sources
+from lamplighter.kit import log
+
+QUIET = timedelta(milliseconds=200)
+_LONGEST_GATHERING_MS = 2_000
+
+Signature = tuple[int, int, int]
+
+
+@dataclass
+class Watch:
+    """`changes()` tells which files changed, in batches, once they have been quiet for a moment.
+
+    `refresh` gives it other sources while it runs. `ready` is set whenever everything there is to watch is watched.
+    """
+
+    sources: Sources
+    quiet: timedelta = QUIET
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _restart: asyncio.Event = field(default_factory=asyncio.Event)
+    _closed: bool = False
+    _polling: bool = False
+    _known: dict[Path, tuple[Signature, str]] = field(default_factory=dict)
+
+    def refresh(self, sources: Sources) -> None:
+        """Watch these from now on; what was known of their content stays known."""
+        if sources != self.sources:
+            self.sources = sources
+            self.ready.clear()
+            self._restart.set()
+
+    def close(self) -> None:
+        """End `changes()`."""
+        self._closed = True
+        self._restart.set()
+
+    async def changes(self) -> AsyncIterator[frozenset[Path]]:
+        self._known, _ = await asyncio.to_thread(_look, self.sources, {})
+        while not self._closed:
+            self._restart.clear()
+            async for changed in self._round(self.sources, watched_directories(self.sources)):
+                if changed:
+                    yield changed
+
+    async def _round(self, sources: Sources, directories: frozenset[Path]) -> AsyncIterator[frozenset[Path]]:
+        """Watch one set of directories until it is no longer the right one."""
+        batches = self._batches(sources, directories)
+        try:
+            waiting = asyncio.ensure_future(anext(batches, None))
+            while not self._restart.is_set():
+                # The watcher works once its first batch is asked for; what changed before is found by looking.
+                await asyncio.sleep(0)
+                changed = await self._compare(sources)
+                yield changed
+                if watched_directories(sources) != directories:
+                    return
+                self.ready.set()
+                if await waiting is None:
+                    return
+                waiting = asyncio.ensure_future(anext(batches, None))
+        finally:
+            self._restart.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await waiting
+            await batches.aclose()
+
+    async def _batches(self, sources: Sources, directories: frozenset[Path]) -> AsyncGenerator[bool, None]:
+        """One item for each batch of events that may matter."""
+        fit = _Filter(sources)
+        try:
+            async for _ in awatch(
+                *directories,
+                watch_filter=fit,
+                debounce=_LONGEST_GATHERING_MS,
+                step=int(self.quiet / timedelta(milliseconds=1)),
+                stop_event=self._restart,
+                recursive=False,
+                force_polling=self._polling,
+            ):
+                yield True
+        except FileNotFoundError:
+            return  # a directory went away between listing and watching; the next round lists again
+        except OSError as error:
+            if self._polling:
+                raise
+            log.get().warning("watch.polling", reason=str(error))
+            self._polling = True
+
+    async def _compare(self, sources: Sources) -> frozenset[Path]:
+        self._known, changed = await asyncio.to_thread(_look, sources, self._known)
+        return changed
+
+
+def watched_directories(sources: Sources) -> frozenset[Path]:
+    """What to watch, each by itself: where a file is, all below a directory, or the nearest that is there."""
+    found: set[Path] = set()
+    for directory in sources.directories:
+        found.update(Path(base) for base, _, _ in os.walk(directory))
+    for path in (*(file.parent for file in sources.files), *sources.directories):
+        found.add(next(place for place in (path, *path.parents) if place.is_dir()))
+    return frozenset(found)
+
+
+class _Filter:
+    """Lets pass what is, holds, or lies below a source."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._roots = {str(path) for path in sources.directories}
+        self._exact = {str(path) for path in sources.files} | self._roots
+        self._above = {str(parent) for path in (*sources.files, *sources.directories) for parent in path.parents}
+
+    def __call__(self, _change: Change, path: str) -> bool:
+        if not counts(Path(path).name):
+            return False
+        if path in self._exact or path in self._above:
+            return True
+        return any(str(parent) in self._roots for parent in Path(path).parents)
+
+
+def _look(
+    sources: Sources, known: dict[Path, tuple[Signature, str]]
+) -> tuple[dict[Path, tuple[Signature, str]], frozenset[Path]]:
+    """What the sources hold now, and which files are not what was known; only files touched since are read."""
+    now: dict[Path, tuple[Signature, str]] = {}
+    for path in _every(sources):
+        signature = _signature(path)
+        if signature is None:
+            continue
+        before = known.get(path)
+        if before is not None and before[0] == signature:
+            now[path] = before
+        elif (digest := file_digest(path)) is not None:
+            now[path] = (signature, digest)
+    changed = {path for path in now.keys() | known.keys() if _digest(now, path) != _digest(known, path)}
+    return now, frozenset(changed)
+
+
+def _digest(known: dict[Path, tuple[Signature, str]], path: Path) -> str | None:
+    entry = known.get(path)
+    return None if entry is None else entry[1]
+
+
+def _every(sources: Sources) -> Iterable[Path]:
+    seen = dict.fromkeys(sources.files)
+    for directory in sources.directories:
+        seen.update(dict.fromkeys(files_under(directory)))
+    return seen
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)

@@ -1,0 +1,71 @@
+"""Whether an agent's declared behaviour changed, and in which field: no clock, no path, no instance, no probed file."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lamplighter.domain.city.model import Agent, City
+from lamplighter.domain.city.providers import Program, declared_program
+from lamplighter.domain.city.variables import work_dir
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """`fields` has a digest for each field, so that drift can be explained without keeping what was in it."""
+
+    hash: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def fingerprint(city: City, agent: Agent, contents: Mapping[str, str]) -> Fingerprint:
+    """Of what a running session was started with. `contents` has a digest for each file the agent names.
+
+    Left out is what takes effect without a restart: pool bounds, idle limit, suspension, dependencies, queries, and
+    how readiness is seen.
+    """
+    fields = {name: _digest(value) for name, value in _behaviour(city, agent, contents).items()}
+    return Fingerprint(_digest(fields), fields)
+
+
+def explain_drift(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """One sentence part for each field that differs: `env.TEAM changed`, `nudge was added`."""
+    words = []
+    for name in sorted(old.keys() | new.keys()):
+        if name not in old:
+            words.append(f"{name} was added")
+        elif name not in new:
+            words.append(f"{name} was removed")
+        elif old[name] != new[name]:
+            words.append(f"{name} changed")
+    return words
+
+
+def _behaviour(city: City, agent: Agent, contents: Mapping[str, str]) -> dict[str, object]:
+    """Only what is set, so that a new field of a later version changes no fingerprint."""
+    program = declared_program(city, agent) or Program()
+    values: dict[str, object] = {
+        "provider": program.provider,
+        "command": program.shell or program.command,
+        "args": program.args,
+        "prompt_mode": program.prompt_mode,
+        "prompt_flag": program.prompt_flag,
+        "process_names": program.process_names,
+        "prompt": contents.get(agent.prompt_template, "") if agent.prompt_template else "",
+        "nudge": agent.nudge,
+        "work_dir": str(work_dir(city, agent)),
+        "pre_start": agent.pre_start,
+        "session_setup": agent.session_setup,
+        "session_setup_script": agent.session_setup_script,
+        "session_setup_script.content": contents.get(agent.session_setup_script, ""),
+        "overlay_dir": agent.overlay_dir,
+        "hooks": city.workspace.install_agent_hooks if agent.install_agent_hooks is None else agent.install_agent_hooks,
+        "hooks_installed": agent.hooks_installed,
+        **{f"env.{name}": value for name, value in program.env.items()},
+    }
+    return {name: value for name, value in values.items() if value not in ("", (), None)}
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,177 @@
+"""The city as one file, and the place of any value: what `lamp config show` and `explain` print."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lamplighter.domain.city.keys import Key, Shape, attribute, keys_of
+from lamplighter.domain.city.limits import looks_secret
+from lamplighter.domain.city.loaded import LoadedCity
+from lamplighter.domain.city.tree import Leaf, Table
+from lamplighter.kit.durations import format_duration
+from lamplighter.kit.errors import NotFound
+from lamplighter.kit.log import MASK, masked
+from lamplighter.kit.nearest import did_you_mean
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
+_STEP = re.compile(r'"([^"]*)"|([^."\[\]]+)|\[(\d+)\]')
+_NESTED = frozenset({Shape.TABLE, Shape.ROWS, Shape.NAMED})
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A value as it would be written, and the layer, file and line that set it."""
+
+    key: str
+    value: str
+    layer: str
+    file: str = ""
+    line: int | None = None
+
+
+def explain(loaded: LoadedCity, key: str) -> list[Explanation]:
+    """A value, or every value of a section: `daemon.max_restarts`, `daemon`, `agents."rig/coder".nudge`.
+
+    Raises NotFound for what is neither set nor a setting.
+    """
+    steps = [quoted or bare or number for quoted, bare, number in _STEP.findall(key)]
+    if not steps:
+        raise NotFound("No key was given.", hint="Name one, such as `daemon.patrol_interval`.")
+    return list(_explained(loaded.table, loaded.city, steps, ""))
+
+
+def explain_agent(loaded: LoadedCity, qualified: str) -> list[Explanation]:
+    """Every value that is set for one agent. Raises NotFound."""
+    return explain(loaded, f'agents."{qualified}"')
+
+
+def show(loaded: LoadedCity, *, provenance: bool = False) -> str:
+    """The city as one file that loads by itself, its parts from other files in place; secrets are covered."""
+    table = loaded.table.without("include", "topologies", "patches")
+    workspace = table.get("workspace")
+    if workspace is not None:
+        table = table.having({"workspace": Leaf(workspace.without("topology", "topologies"), workspace.place)})
+    rigs = [rig.without("topology", "topologies", "overrides") for rig in table.tables("rigs")]
+    table = table.having({"rigs": Leaf(rigs, table.at("rigs"))})
+    return "\n".join(_lines(table, (), provenance=provenance)).strip() + "\n"
+
+
+def toml_value(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case timedelta():
+            return f'"{format_duration(value)}"'
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case tuple() | list():
+            return "[" + ", ".join(map(toml_value, value)) + "]"
+        case Mapping():
+            inner = ", ".join(f"{_bare(str(name))} = {toml_value(item)}" for name, item in value.items())
+            return f"{{ {inner} }}" if inner else "{}"
+        case _:
+            return str(value)
+
+
+def _explained(table: Table, model: object, steps: list[str], prefix: str) -> Iterator[Explanation]:
+    first, *rest = steps
+    known = keys_of(table.section)
+    key = known.get(first)
+    if key is None:
+        raise NotFound(f"`{prefix}{first}` is not a setting{did_you_mean(first, known)}.")
+    here = f"{prefix}{first}"
+    leaf = table.leaves.get(first)
+    value = getattr(model, attribute(first))
+    if key.shape not in _NESTED:
+        yield _one(here, key, leaf, value)
+    elif key.shape is Shape.TABLE:
+        yield from _inside(leaf.value if leaf else Table(key.holds or object, table.place), value, rest, here)
+    else:
+        yield from _rows(leaf, value, rest, here)
+
+
+def _inside(table: Table, model: object, rest: list[str], here: str) -> Iterator[Explanation]:
+    """One key of a section, or all of them: of a list's row those that are set, of a plain section every one."""
+    if model is None:
+        return
+    if rest:
+        yield from _explained(table, model, rest, f"{here}.")
+        return
+    for name, key in keys_of(table.section).items():
+        if key.shape in _NESTED and name not in table.leaves:
+            continue
+        yield from _explained(table, model, [name], f"{here}.")
+
+
+def _rows(leaf: Leaf | None, models: object, rest: list[str], here: str) -> Iterator[Explanation]:
+    tables = leaf.value if leaf is not None else ()
+    named = dict(tables) if isinstance(tables, dict) else {_row_name(table): table for table in tables}
+    by_name = dict(models) if isinstance(models, Mapping) else dict(zip(named, models, strict=True))  # type: ignore[call-overload]  # the rows of a list
+    if not rest:
+        for name, table in named.items():
+            yield from _inside(table, by_name[name], [], f"{here}.{_bare(name)}")
+        return
+    name = rest[0]
+    if name not in named:
+        raise NotFound(f"There is no `{name}` in `{here}`{did_you_mean(name, named)}.")
+    yield from _inside(named[name], by_name[name], rest[1:], f"{here}.{_bare(name)}")
+
+
+def _one(here: str, key: Key, leaf: Leaf | None, value: object) -> Explanation:
+    shown = "unset" if value is None else toml_value(_covered(key.name, value))
+    if leaf is None:
+        return Explanation(here, shown, "default" if value == key.default else "derived")
+    origin = leaf.place.origin
+    file = str(leaf.place.path[0]) if origin.layer == "environment" else origin.file
+    return Explanation(here, shown, origin.layer, file, leaf.place.line)
+
+
+def _row_name(table: Table) -> str:
+    name: str = table.get("name") or table.get("agent") or ""
+    directory: str = table.get("dir") or ""
+    return f"{directory}/{name}" if directory else name
+
+
+def _lines(table: Table, path: tuple[str, ...], *, provenance: bool) -> Iterator[str]:
+    keys = keys_of(table.section)
+    set_keys = [(key, table.leaves[name]) for name, key in keys.items() if name in table.leaves]
+    for key, leaf in set_keys:
+        if key.shape not in _NESTED:
+            note = f"  # {_from(leaf)}" if provenance else ""
+            yield f"{key.name} = {toml_value(_covered(key.name, leaf.value))}{note}"
+    for key, leaf in set_keys:
+        here = (*path, key.name)
+        if key.shape is Shape.TABLE:
+            yield from ("", f"[{_dotted(here)}]", *_lines(leaf.value, here, provenance=provenance))
+        elif key.shape is Shape.NAMED:
+            for name, row in leaf.value.items():
+                yield from ("", f"[{_dotted((*here, name))}]", *_lines(row, (*here, name), provenance=provenance))
+        elif key.shape is Shape.ROWS:
+            for row in leaf.value:
+                yield from ("", f"[[{_dotted(here)}]]", *_lines(row, here, provenance=provenance))
+
+
+def _from(leaf: Leaf) -> str:
+    origin = leaf.place.origin
+    if origin.layer == "environment":
+        return str(leaf.place.path[0])
+    return f"{origin.file}:{leaf.place.line}" if leaf.place.line else origin.file
+
+
+def _covered(name: str, value: object) -> object:
+    """Passwords in addresses, and variables whose name says that they are secret."""
+    if isinstance(value, str):
+        return MASK if value and looks_secret(name) else masked(value)
+    if isinstance(value, Mapping):
+        return {inner: _covered(inner, item) for inner, item in value.items()}
+    return value
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(map(_bare, path))
+
+
+def _bare(name: str) -> str:
+    return name if _BARE.match(name) else json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,112 @@
+"""What templates of agents see: variables and functions for commands, prompts, directories and session names."""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lamplighter.domain.city.model import Agent, City, Rig
+from lamplighter.domain.city.names import split_qualified
+from lamplighter.kit.text import expand
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True)
+class Branches:
+    """What git says about a working directory; empty where there is no repository."""
+
+    current: str = ""
+    default: str = ""
+
+
+NO_REPOSITORY = Branches()
+
+
+def rig_of(city: City, agent: Agent) -> Rig | None:
+    """The rig an agent belongs to: by name, never by comparing directories."""
+    return city.rig(agent.dir) if agent.dir else None
+
+
+def work_dir(city: City, agent: Agent) -> Path:
+    """Where an agent works: its rig's path, else its own directory under the city."""
+    rig = rig_of(city, agent)
+    if rig is not None:
+        return city.rig_path(rig)
+    return city.root / expand(agent.dir, dir_variables(city, agent), file="dir")
+
+
+def dir_variables(city: City, agent: Agent) -> dict[str, object]:
+    return {"Agent": agent.name, "Rig": agent.dir, "CityRoot": str(city.root), "CityName": city.name}
+
+
+def session_variables(city: City, instance: str) -> dict[str, object]:
+    directory, name = split_qualified(instance)
+    return {"City": city.name, "Agent": instance.replace("/", "--"), "Dir": directory, "Name": name}
+
+
+def session_name(city: City, instance: str) -> str:
+    """The session of one instance, fit for every session provider; raises TemplateError for a bad template."""
+    given = expand(city.workspace.session_template, session_variables(city, instance), file="session_template")
+    return _UNFIT.sub("-", given)
+
+
+def command_variables(city: City, agent: Agent, instance: str) -> dict[str, object]:
+    """For `pre_start`, `session_setup` and `start_command`."""
+    rig = rig_of(city, agent)
+    return {
+        "Session": session_name(city, instance),
+        "Agent": instance,
+        "Rig": rig.name if rig is not None else "",
+        "CityRoot": str(city.root),
+        "CityName": city.name,
+        "WorkDir": str(work_dir(city, agent)),
+        "ConfigDir": str(agent.config_dir if agent.config_dir != Path() else city.root),
+    }
+
+
+def prompt_variables(
+    city: City, agent: Agent, instance: str, *, env: Mapping[str, str], branches: Branches = NO_REPOSITORY
+) -> dict[str, object]:
+    """For prompts: every variable of the agent's environment, and over them the names that are always there."""
+    rig = rig_of(city, agent)
+    return {
+        **env,
+        "CityRoot": str(city.root),
+        "AgentName": instance,
+        "TemplateName": agent.qualified_name,
+        "RigName": rig.name if rig is not None else "",
+        "WorkDir": str(work_dir(city, agent)),
+        "IssuePrefix": rig.prefix if rig is not None else city.prefix,
+        "Branch": branches.current,
+        "DefaultBranch": branches.default,
+        "WorkQuery": work_query(agent),
+        "SlingQuery": sling_query(agent),
+    }
+
+
+def prompt_functions(city: City) -> dict[str, Callable[..., object]]:
+    return {
+        "cmd": lambda: "lamp",
+        "session": lambda agent: session_name(city, agent),
+        "basename": lambda qualified: split_qualified(qualified)[1],
+    }
+
+
+def work_query(agent: Agent) -> str:
+    """The command that finds an agent's work."""
+    if agent.work_query:
+        return agent.work_query
+    if agent.pool is None:
+        return f"lamp bead ready --assignee={shlex.quote(agent.qualified_name)}"
+    return f"lamp bead ready --label={shlex.quote(f'pool:{agent.qualified_name}')} --limit=1"
+
+
+def sling_query(agent: Agent) -> str:
+    """The command that gives an agent work; `{}` stands for the bead."""
+    if agent.sling_query:
+        return agent.sling_query
+    if agent.pool is None:
+        return f"lamp bead update {{}} --assignee={shlex.quote(agent.qualified_name)}"
+    return f"lamp bead label {{}} --add={shlex.quote(f'pool:{agent.qualified_name}')}"

@@ -1,0 +1,101 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from lamplighter.adapters.files.watch import Watch
+from lamplighter.domain.city.loaded import Sources
+
+LIMIT_S = 20.0
+
+
+def a_city(root: Path) -> Sources:
+    (root / "formulas" / "automations").mkdir(parents=True)
+    (root / "city.toml").write_text("a = 1\n")
+    return Sources((root / "city.toml",), (root / "formulas",))
+
+
+@asynccontextmanager
+async def watching(watch: Watch) -> AsyncIterator[asyncio.Queue[frozenset[Path]]]:
+    """The batches of a watch that is ready, as a queue."""
+    batches: asyncio.Queue[frozenset[Path]] = asyncio.Queue()
+
+    async def gather() -> None:
+        async for changed in watch.changes():
+            batches.put_nowait(changed)
+
+    task = asyncio.create_task(gather())
+    async with asyncio.timeout(LIMIT_S):
+        await watch.ready.wait()
+    yield batches
+    watch.close()
+    async with asyncio.timeout(LIMIT_S):
+        await task
+
+
+async def following(batches: asyncio.Queue[frozenset[Path]]) -> frozenset[Path]:
+    async with asyncio.timeout(LIMIT_S):
+        return await batches.get()
+
+
+async def test_a_changed_file_is_told_by_its_path(tmp_path: Path) -> None:
+    async with watching(Watch(a_city(tmp_path))) as batches:
+        (tmp_path / "city.toml").write_text("a = 2\n")
+        assert await following(batches) == {tmp_path / "city.toml"}
+
+
+async def test_a_file_put_in_place_by_a_rename_is_noticed(tmp_path: Path) -> None:
+    async with watching(Watch(a_city(tmp_path))) as batches:
+        for number in (2, 3):
+            (tmp_path / "new").write_text(f"a = {number}\n")
+            (tmp_path / "new").replace(tmp_path / "city.toml")
+            assert await following(batches) == {tmp_path / "city.toml"}
+
+
+async def test_bug_unrelated_files_in_the_city_root_and_same_content_are_not_told(tmp_path: Path) -> None:
+    async with watching(Watch(a_city(tmp_path))) as batches:
+        (tmp_path / "scratch.txt").write_text("an agent was here")
+        (tmp_path / "city.toml").write_text("a = 1\n")
+        (tmp_path / "formulas" / ".x.swp").write_text("x")
+        (tmp_path / "formulas" / "x.formula.toml").write_text("x = 1\n")
+        assert await following(batches) == {tmp_path / "formulas" / "x.formula.toml"}
+        assert batches.empty()
+
+
+async def test_bug_directories_made_later_below_a_source_are_watched_too(tmp_path: Path) -> None:
+    watch = Watch(a_city(tmp_path))
+    async with watching(watch) as batches:
+        deep = tmp_path / "formulas" / "automations" / "sweep"
+        deep.mkdir()
+        (deep / "automation.toml").write_text("gate = 1\n")
+        assert await following(batches) == {deep / "automation.toml"}
+        (deep / "automation.toml").write_text("gate = 2\n")
+        assert await following(batches) == {deep / "automation.toml"}
+
+
+async def test_a_source_that_did_not_exist_is_noticed_when_it_appears(tmp_path: Path) -> None:
+    (tmp_path / "city.toml").write_text("")
+    watch = Watch(Sources((tmp_path / "city.toml",), (tmp_path / ".gc" / "formulas",)))
+    async with watching(watch) as batches:
+        (tmp_path / ".gc" / "formulas").mkdir(parents=True)
+        (tmp_path / ".gc" / "formulas" / "a.toml").write_text("1")
+        assert await following(batches) == {tmp_path / ".gc" / "formulas" / "a.toml"}
+
+
+async def test_bug_the_watch_set_is_refreshed(tmp_path: Path) -> None:
+    sources = a_city(tmp_path)
+    watch = Watch(sources)
+    async with watching(watch) as batches:
+        pack = tmp_path / "pack"
+        pack.mkdir()
+        watch.refresh(Sources(sources.files, (*sources.directories, pack)))
+        async with asyncio.timeout(LIMIT_S):
+            await watch.ready.wait()
+        (pack / "topology.toml").write_text("x = 1\n")
+        assert await following(batches) == {pack / "topology.toml"}
+
+
+async def test_a_deleted_file_is_told(tmp_path: Path) -> None:
+    async with watching(Watch(a_city(tmp_path))) as batches:
+        (tmp_path / "city.toml").unlink()
+        assert await following(batches) == {tmp_path / "city.toml"}
