@@ -12,13 +12,14 @@ from typing import Any
 from lamplighter import __version__
 from lamplighter.adapters.control import ControlServer
 from lamplighter.adapters.files.city import CityPaths
-from lamplighter.adapters.files.layers import LoadedCity, load_city
+from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.app.settings import Settings
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import host, locate
 from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
+from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.kit import aio, log
 from lamplighter.kit.clock import SystemClock, rfc3339
 from lamplighter.kit.ids import IdSource

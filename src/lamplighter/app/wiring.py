@@ -18,8 +18,8 @@ from lamplighter.store.tx import DirectStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lamplighter.adapters.files.layers import LoadedCity
     from lamplighter.domain.beads.formulas import Formula
+    from lamplighter.domain.city.loaded import LoadedCity
     from lamplighter.ports.beads import BeadStore
 
 

@@ -12,7 +12,7 @@ from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.tree import Leaf, Table
 from lamplighter.kit.durations import format_duration
 from lamplighter.kit.errors import NotFound
-from lamplighter.kit.log import MASK, masked
+from lamplighter.kit.masking import MASK, masked
 from lamplighter.kit.nearest import did_you_mean
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
