@@ -10,6 +10,7 @@ from lamplighter.domain.automations.decode_policies import read_policies
 from lamplighter.domain.automations.decode_triggers import TRIGGER_KEYS, read_triggers
 from lamplighter.domain.automations.model import (
     Action,
+    ActionKind,
     AgentAction,
     Automation,
     Exec,
@@ -118,6 +119,13 @@ def _name(table: Reader, origin: Origin) -> str:
 
 
 def _action(table: Reader) -> Action | None:
+    if table.has("action"):  # left over from a shape whose kind nobody knows
+        known = [one.value for one in ActionKind]
+        told = (
+            f"`{table.raw('action')}` is not one of {', '.join(known)}{did_you_mean(str(table.raw('action')), known)}"
+        )
+        table.problem("action.kind", told)
+        return None
     given = [name for name in ("exec", "formula", "agent") if table.has(name)]
     if len(given) != 1:
         told = "none of them is given" if not given else f"{' and '.join(f'`{one}`' for one in given)} are given"

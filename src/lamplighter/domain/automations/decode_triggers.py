@@ -55,6 +55,10 @@ def read_triggers(table: Reader, now: datetime | None) -> tuple[Trigger, ...]:
     parts = table.parts("triggers")
     if table.has("gate") or not (parts or table.has("triggers")):
         _add(triggers, table, now, None)
+    else:
+        for name in sorted(TRIGGER_KEYS - {"gate", "triggers"}):
+            if table.has(name):
+                table.problem(name, "stands beside no `gate`; put it into its `[[automation.triggers]]` table")
     for part in parts:
         _add(triggers, part, now, part.text("id"))
         part.refuse_unknown(TRIGGER_KEYS - {"triggers"} | {"kind"})

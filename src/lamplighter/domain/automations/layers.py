@@ -5,7 +5,7 @@ in the list; a definition with problems still takes its name, so that a lower on
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -20,6 +20,8 @@ OVERRIDABLE = frozenset({
     "cadence", "hour", "minute", "weekday", "at", "timezone", "overlap", "catch_up", "retry", "auto_disable_after",
     "quiet_after", "precheck", "deadline", "budget", "notify", "jitter",
 })  # fmt: skip
+
+_NOT_HERE = "cannot be overridden; put a definition of the same name into a higher layer"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Override:
-    """What the city's file changes. `rig` none: the city's one; `*`: the city's and every rig's."""
+    """What the city's file changes about one name: in one rig, or without a rig wherever the name is defined."""
 
     name: str
     values: Mapping[str, Any]
@@ -99,7 +101,7 @@ def resolve(layers: Iterable[Layer], *, skip: Iterable[str] = (), overrides: Ite
     skipped = frozenset(skip)
     defined: list[Defined] = []
     for (rig, name), slot in slots.items():
-        mine = [one for one in wanted if one.name == name and one.rig in {rig, "*"}]
+        mine = [one for one in wanted if one.name == name and one.rig in {rig, None}]
         automation = _decoded(slot, mine, problems)
         if automation is not None:
             defined.append(Defined(automation, _standing(automation, skipped), tuple(slot.hides)))
@@ -131,35 +133,34 @@ def _decoded(slot: _Slot, overrides: list[Override], problems: list[FileProblem]
     if isinstance(decoded, Invalid):
         problems.extend(FileProblem(found.path, one.key, one.message) for one in decoded.problems)
         return None
+    tree = found.tree
     for override in overrides:
-        decoded = _overridden(decoded, found.tree, override, origin, problems)
-        found = replace(found, tree=_merged(found.tree or {}, override))
+        changed = _overridden(tree, override, origin)
+        if isinstance(changed, Automation):
+            decoded, tree = changed, _merged(tree, override)
+        else:  # reported at its own place; the definition stays as it was
+            problems.extend(FileProblem("city.toml", _at(override, one.key), one.message) for one in changed)
     return decoded
 
 
-def _overridden(
-    base: Automation, tree: Mapping[str, Any], override: Override, origin: Origin, problems: list[FileProblem]
-) -> Automation:
-    """A bad override is reported at its own place and leaves the definition as its file has it."""
-    known = Reader(override.values, "", tolerant=False)
+def _overridden(tree: Mapping[str, Any], override: Override, origin: Origin) -> Automation | tuple[Problem, ...]:
+    known = Reader(override.values, "")
     known.refuse_unknown(OVERRIDABLE, dict.fromkeys(("exec", "formula", "agent", "description"), _NOT_HERE))
-    decoded = decode_file(_merged(tree, override), origin) if not known.problems else None
-    if isinstance(decoded, Automation):
-        return decoded
-    bad: Iterable[Problem] = known.problems if decoded is None else decoded.problems
-    problems.extend(FileProblem("city.toml", _at(override, one.key), one.message) for one in bad)
-    return base
-
-
-_NOT_HERE = "cannot be overridden; put a definition of the same name into a higher layer"
+    if known.problems:
+        return tuple(known.problems)
+    decoded = decode_file(_merged(tree, override), origin)
+    return decoded.problems if isinstance(decoded, Invalid) else decoded
 
 
 def _merged(tree: Mapping[str, Any], override: Override) -> dict[str, Any]:
     """A new gate replaces the old one with all of its keys; other keys are laid over the file's."""
-    table = dict(tree.get("automation", {}))
-    if "gate" in override.values:
+    table, values = dict(tree.get("automation", {})), dict(override.values)
+    if "gate" in values:
         table = {key: value for key, value in table.items() if key not in TRIGGER_KEYS}
-    return {"automation": table | {key: value for key, value in override.values.items() if key in OVERRIDABLE}}
+    elif "gate" not in table and len(table.get("triggers", ())) == 1:
+        only = {key: values.pop(key) for key in list(values) if key in TRIGGER_KEYS}
+        table["triggers"] = [dict(table["triggers"][0]) | only]
+    return {"automation": table | values}
 
 
 def _at(override: Override, key: str) -> str:
@@ -175,11 +176,9 @@ def _standing(automation: Automation, skipped: frozenset[str]) -> Standing:
 def _unmatched(overrides: Iterable[Override], slots: set[tuple[str | None, str]]) -> Iterable[FileProblem]:
     names = {name for _, name in slots}
     for override in overrides:
-        if override.rig == "*" and override.name in names:
+        if (override.rig, override.name) in slots or (override.rig is None and override.name in names):
             continue
-        if (override.rig, override.name) in slots:
-            continue
-        where = f" in rig `{override.rig}`" if override.rig not in {None, "*"} else ""
+        where = f" in rig `{override.rig}`" if override.rig else ""
         told = f"no automation `{override.name}`{where}{did_you_mean(override.name, names - {override.name})}"
         yield FileProblem("city.toml", f"{override.place}[{override.name}]", told)
 

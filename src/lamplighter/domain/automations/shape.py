@@ -159,7 +159,7 @@ def _action_keys(action: Mapping[str, Any]) -> dict[str, Any]:
         case "formula":
             return {"formula": ""} | rest
         case other:
-            return {"action": other}
+            return {"action": "nothing" if other is None else other}
 
 
 def _trigger_tables(triggers: Any) -> Any:
