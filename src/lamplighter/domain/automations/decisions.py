@@ -1,4 +1,4 @@
-"""The policies as decisions: may it fire at all, beside another run, again after a failure, and when to raise a voice."""
+"""The policies as decisions: may it fire, beside another run, again after a failure, and when to raise a voice."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

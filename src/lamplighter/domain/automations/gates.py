@@ -106,12 +106,12 @@ def _cooldown(gate: Cooldown, state: TriggerState, now: datetime) -> Due | NotDu
 
 def _timed(gate: Cron | Schedule, state: TriggerState, now: datetime, timing: Timing) -> Due | NotDue:
     when, zone, kind = when_of(gate), timing.zone, gate.kind
-    due_at = state.next_due_at or next_due(gate, state, state.registered_at, timing)
+    due_at = state.next_due_at
     if due_at is None:
         return NotDue(f"{kind}: no further time")
     if now < due_at:
         same = state.last_fired_at is not None and _minute(state.last_fired_at) == _minute(now)
-        return NotDue(f"{kind}: already run this minute" if same else f"{kind}: schedule not matched", due_at)
+        return NotDue(f"{kind}: already run this minute" if same else f"{_schedule(gate)} not matched", due_at)
     first = _nominal(gate, state, due_at, zone)
     last = last_run(now, when, zone, since=first) or first
     slot = slot_key(last, when, zone)
@@ -119,7 +119,7 @@ def _timed(gate: Cron | Schedule, state: TriggerState, now: datetime, timing: Ti
         return NotDue(f"{kind}: already run this minute", next_due(gate, state, now, timing))
     late = now - last
     told = f", {_rounded(late)} late" if late >= timedelta(minutes=1) else ""
-    return Due(slot, last, first, f"{kind}: schedule matched{told}")
+    return Due(slot, last, first, f"{_schedule(gate)} matched{told}")
 
 
 def _nominal(gate: Cron | Schedule, state: TriggerState, due_at: datetime, zone: ZoneInfo) -> datetime:
@@ -153,6 +153,10 @@ def _event(gate: Event, state: TriggerState, now: datetime, evidence: Evidence |
         return NotDue(f"event: no matching {gate.on} events{told}", cursor=taken.cursor)
     count = f"{len(taken.events)} {gate.on} event{'' if len(taken.events) == 1 else 's'}"
     return Due(f"seq:{taken.events[-1].seq}", now, taken.events[0].at, f"event: {count}", taken)
+
+
+def _schedule(gate: Cron | Schedule) -> str:
+    return "cron: schedule" if isinstance(gate, Cron) else "schedule:"
 
 
 def _minute(at: datetime) -> datetime:
