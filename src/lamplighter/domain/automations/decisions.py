@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import assert_never
 
 from lamplighter.domain.automations.policies import Overlap, Retry
 from lamplighter.kit.backoff import doubling
@@ -102,8 +101,6 @@ def overlap(policy: Overlap, active: Iterable[ActiveRun], now: datetime) -> Go |
             return Go()
         case Overlap.REPLACE:
             return Go(tuple(live))
-        case _:
-            assert_never(policy)
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,8 @@ def _name(table: Reader, origin: Origin) -> str:
             table.problem("name", "is missing")
     if name is not None and (_BAD_IN_NAME.search(name) or name.startswith(".")):
         table.problem("name", f"`{name}` holds a slash, a colon or a control character, or starts with a dot")
+    elif name is not None and name.strip() and name != name.strip():
+        table.problem("name", f"`{name}` begins or ends with a space")
     return name or ""
 
 

@@ -187,12 +187,10 @@ def _weekday(table: Reader) -> int:
 
 def _once(table: Reader, now: datetime | None) -> Gate | None:
     value = table.raw("at")
-    if isinstance(value, datetime):  # TOML has times of its own
-        value = value.isoformat()
-    if not isinstance(value, str):
+    if value is None:
         table.problem("at", "is missing; it is a time with its offset, such as `2026-12-01T09:00:00+01:00`")
         return None
-    at = table.parsed("at", value, _pinned)
+    at = table.parsed("at", str(value), _pinned)  # TOML has times of its own
     if at is None:
         return None
     if now is not None and at < now.replace(second=0, microsecond=0):

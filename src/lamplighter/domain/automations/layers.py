@@ -145,7 +145,7 @@ def _decoded(slot: _Slot, overrides: list[Override], problems: list[FileProblem]
 
 def _overridden(tree: Mapping[str, Any], override: Override, origin: Origin) -> Automation | tuple[Problem, ...]:
     known = Reader(override.values, "")
-    known.refuse_unknown(OVERRIDABLE, dict.fromkeys(("exec", "formula", "agent", "description"), _NOT_HERE))
+    known.refuse_unknown(OVERRIDABLE, dict.fromkeys(("exec", "formula", "agent", "description", "triggers"), _NOT_HERE))
     if known.problems:
         return tuple(known.problems)
     decoded = decode_file(_merged(tree, override), origin)

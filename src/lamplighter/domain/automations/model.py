@@ -182,14 +182,14 @@ def qualified_pool(pool: str, rig: str | None) -> str:
 
 
 def time_limit(automation: Automation, cap: timedelta | None = None) -> timedelta | None:
-    """How long the action may take; agent runs are bound by their deadline alone. The city's cap binds all others."""
+    """How long the action may take. An agent has no limit but its own and the deadline; the city's cap is for others."""
     match automation.action:
         case Exec():
             limit = automation.policies.timeout or EXEC_TIMEOUT
         case Formula():
             limit = automation.policies.timeout or FORMULA_TIMEOUT
         case AgentAction():
-            return None
+            return automation.policies.timeout
     return min(limit, cap) if cap is not None else limit
 
 

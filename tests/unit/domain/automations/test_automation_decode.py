@@ -195,6 +195,14 @@ def test_the_file_of_the_seed_loads_unchanged() -> None:
         ('formula = "f"\nvars = {a=[1]}\ngate = "manual"', "vars.a", "takes a text or a number"),
         ('agent = {prompt="x", strategy="agent_decide"}\ngate = "manual"', "agent.configurations", "it is empty"),
         ('agent = {}\ngate = "manual"', "agent.prompt", "is missing"),
+        ('exec = "a"\ngate = "schedule"\ncadence = "once"', "at", "is missing"),
+        ('exec = "a"\ngate = "schedule"\ncadence = "once"\nat = 2026-12-01', "at", "with its offset"),
+        ('exec = "a"\ngate = "manual"\ncatch_up = "al"', "catch_up", "did you mean `all`?"),
+        ('exec = "a"\ngate = "manual"\nbudget = {cost="x"}', "budget.cost", "is a text; it takes a number"),
+        ('exec = "a"\ngate = "manual"\nnotify = {to="x"}', "notify.to", "takes a list of texts"),
+        ('exec = ["a"]\ngate = "manual"', "exec", "is a list; it takes a text"),
+        ('exec = {a=1}\ngate = "manual"', "exec", "is a table; it takes a text"),
+        ('exec = 2026-12-01\ngate = "manual"', "exec", "is a date; it takes a text"),
         ('exec = "a\\u0000b"\ngate = "manual"', "exec", "NUL"),
     ],
 )
@@ -222,6 +230,7 @@ def test_a_file_without_its_table_says_so() -> None:
         ({"name": " "}, "name"),
         ({"name": "x" * 201}, "name"),
         ({"name": "a/b"}, "name"),
+        ({"name": " a"}, "name"),
         ({"name": None}, "name"),
         ({"name": 7}, "name"),
         ({"agent": {"prompt": "  ", "path": "/p"}}, "agent.prompt"),
@@ -315,6 +324,7 @@ def test_case_20_time_limits_have_defaults_by_action_and_the_citys_cap() -> None
     slow = job(Exec("make"), timeout=timedelta(seconds=120))
     assert time_limit(slow, timedelta(seconds=60)) == timedelta(seconds=60)
     assert time_limit(job(AgentAction("x")), timedelta(seconds=60)) is None
+    assert time_limit(job(AgentAction("x"), timeout=timedelta(hours=1)), timedelta(seconds=60)) == timedelta(hours=1)
 
 
 def test_deadlines_have_defaults_by_action_and_trigger() -> None:
@@ -351,6 +361,17 @@ def test_case_15_a_pool_is_qualified_by_its_rig_once() -> None:
 def test_every_trigger_speaks_plainly(gate: Any, words: str, mark: str) -> None:
     assert human_gate(gate) == words
     assert gate_badge(gate) == mark
+
+
+def test_triggers_of_one_kind_get_names_of_their_own() -> None:
+    automation = good('[automation]\nexec = "a"\ntriggers = [{gate="manual"}, {gate="manual"}, {gate="manual"}]')
+    assert [one.id for one in automation.triggers] == ["manual", "manual-2", "manual-3"]
+
+
+def test_short_forms_mean_the_same_as_tables() -> None:
+    base = '[automation]\nexec = "a"\ngate = "manual"\n'
+    short = good(base + 'retry = 2\ncatch_up = "skip"\nnotify = ["inbox"]')
+    assert short == good(base + 'retry = {count=2}\ncatch_up = {mode="skip"}\nnotify = {to=["inbox"]}')
 
 
 def test_a_chosen_zone_is_shown() -> None:
