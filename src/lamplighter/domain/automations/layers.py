@@ -6,6 +6,7 @@ in the list; a definition with problems still takes its name, so that a lower on
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -13,13 +14,10 @@ from lamplighter.domain.automations.decode import Invalid, Origin, decode_file
 from lamplighter.domain.automations.decode_triggers import TRIGGER_KEYS
 from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.reading import Problem, Reader
+from lamplighter.kit.durations import format_duration
 from lamplighter.kit.nearest import did_you_mean
 
-OVERRIDABLE = frozenset({
-    "enabled", "gate", "interval", "schedule", "check", "check_timeout", "on", "match", "batch", "pool", "timeout",
-    "cadence", "hour", "minute", "weekday", "at", "timezone", "overlap", "catch_up", "retry", "auto_disable_after",
-    "quiet_after", "precheck", "deadline", "budget", "notify", "jitter",
-})  # fmt: skip
+OVERRIDABLE = frozenset({"enabled", "gate", "interval", "schedule", "check", "on", "pool", "timeout"})
 
 _NOT_HERE = "cannot be overridden; put a definition of the same name into a higher layer"
 
@@ -44,12 +42,19 @@ class Layer:
 
 @dataclass(frozen=True)
 class Override:
-    """What the city's file changes about one name: in one rig, or without a rig wherever the name is defined."""
+    """What the city's file changes about one name: in one rig, or without a rig wherever the name is defined.
+
+    A value of none leaves the key as it is; a duration may be text or already read.
+    """
 
     name: str
     values: Mapping[str, Any]
     rig: str | None = None
     place: str = "automations.overrides"
+
+    def keys(self) -> dict[str, Any]:
+        given = {key: value for key, value in self.values.items() if value is not None}
+        return {key: format_duration(value) if isinstance(value, timedelta) else value for key, value in given.items()}
 
 
 class Standing(StrEnum):
@@ -144,7 +149,7 @@ def _decoded(slot: _Slot, overrides: list[Override], problems: list[FileProblem]
 
 
 def _overridden(tree: Mapping[str, Any], override: Override, origin: Origin) -> Automation | tuple[Problem, ...]:
-    known = Reader(override.values, "")
+    known = Reader(override.keys(), "")
     known.refuse_unknown(OVERRIDABLE, dict.fromkeys(("exec", "formula", "agent", "description", "triggers"), _NOT_HERE))
     if known.problems:
         return tuple(known.problems)
@@ -154,7 +159,7 @@ def _overridden(tree: Mapping[str, Any], override: Override, origin: Origin) -> 
 
 def _merged(tree: Mapping[str, Any], override: Override) -> dict[str, Any]:
     """A new gate replaces the old one with all of its keys; other keys are laid over the file's."""
-    table, values = dict(tree.get("automation", {})), dict(override.values)
+    table, values = dict(tree.get("automation", {})), override.keys()
     if "gate" in values:
         table = {key: value for key, value in table.items() if key not in TRIGGER_KEYS}
     elif "gate" not in table and len(table.get("triggers", ())) == 1:

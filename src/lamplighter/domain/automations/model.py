@@ -182,7 +182,7 @@ def qualified_pool(pool: str, rig: str | None) -> str:
 
 
 def time_limit(automation: Automation, cap: timedelta | None = None) -> timedelta | None:
-    """How long the action may take. An agent has no limit but its own and the deadline; the city's cap is for others."""
+    """How long the action may take. An agent has only the limit it names; the city's cap is for the others."""
     match automation.action:
         case Exec():
             limit = automation.policies.timeout or EXEC_TIMEOUT

@@ -1,4 +1,5 @@
 import tomllib
+from datetime import timedelta
 from typing import Any
 
 from lamplighter.domain.automations.layers import Definitions, Found, Layer, Override, Standing, resolve
@@ -59,6 +60,12 @@ def test_an_override_changes_the_gate_and_its_keys() -> None:
     assert gates(found) == [Cooldown.__name__]
     assert str(found.defined[0].automation.triggers[0].gate) == "Cooldown(interval=datetime.timedelta(seconds=900))"
     assert gates(overridden({"gate": "cron", "schedule": "@daily"})) == [Cron.__name__]
+
+
+def test_an_override_may_come_already_read() -> None:
+    found = overridden({"interval": timedelta(minutes=15), "timeout": None})
+    assert not found.problems
+    assert "900" in str(found.defined[0].automation.triggers[0].gate)
 
 
 def test_an_override_reaches_the_only_trigger_of_a_list() -> None:
