@@ -154,7 +154,7 @@ class Reader:
             if name in names or self.table[name] is None:
                 continue
             reason = (reasons or {}).get(str(name))
-            self.problem(str(name), reason or f"is not a setting{did_you_mean(str(name), names)}")
+            self.problem(str(name) or '""', reason or f"is not a setting{did_you_mean(str(name), names)}")
 
     def _typed(self, name: str, kind: type[Value], takes: str) -> Value | None:
         value = self.raw(name)
