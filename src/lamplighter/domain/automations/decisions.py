@@ -1,0 +1,180 @@
+"""The policies as decisions: may it fire, beside another run, again after a failure, and when to raise a voice."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from lamplighter.domain.automations.policies import Overlap, Retry
+from lamplighter.kit.backoff import doubling
+
+
+class SkipReason(StrEnum):
+    """Why a slot did not run; each is kept on its trigger event."""
+
+    DISABLED = "disabled"
+    LEFT_OUT = "left_out"
+    PAUSED = "paused"
+    CITY_SUSPENDED = "city_suspended"
+    RIG_SUSPENDED = "rig_suspended"
+    AUTOMATION_SUSPENDED = "automation_suspended"
+    OVERLAP = "overlap"
+    MISSED = "missed"
+    NOTHING_TO_DO = "nothing_to_do"
+    PROJECT_MISSING = "project_missing"
+    OVER_BUDGET = "over_budget"
+
+
+class Outcome(StrEnum):
+    """How a run ended, in the words of its state."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    NEEDS_HUMAN = "needs_human"
+    TIMED_OUT = "timed_out"
+    CANCELED = "canceled"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Switches:
+    """Everything that can keep an automation from firing."""
+
+    enabled: bool = True
+    left_out: bool = False
+    paused: bool = False
+    city_suspended: bool = False
+    rig_suspended: bool = False
+    suspended: bool = False
+
+
+def blocked_by(switches: Switches, *, by_hand: bool = False) -> SkipReason | None:
+    """The widest switch that is off. A person may run a disabled automation, but not in a paused or suspended city."""
+    checks = (
+        (switches.paused, SkipReason.PAUSED),
+        (switches.city_suspended, SkipReason.CITY_SUSPENDED),
+        (switches.rig_suspended, SkipReason.RIG_SUSPENDED),
+        (switches.suspended, SkipReason.AUTOMATION_SUSPENDED),
+        (switches.left_out and not by_hand, SkipReason.LEFT_OUT),
+        (not switches.enabled and not by_hand, SkipReason.DISABLED),
+    )
+    return next((reason for off, reason in checks if off), None)
+
+
+@dataclass(frozen=True)
+class ActiveRun:
+    id: str
+    deadline_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Go:
+    """Fire; cancel `replaces` first."""
+
+    replaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SkipSlot:
+    reason: SkipReason
+    run: str
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Leave the trigger due and look again when `run` ends; all that waited then becomes one run."""
+
+    run: str
+
+
+def overlap(policy: Overlap, active: Iterable[ActiveRun], now: datetime) -> Go | SkipSlot | Hold:
+    """A run past its deadline blocks nobody: work that no one finishes must not silence the automation for ever."""
+    live = [run.id for run in active if run.deadline_at is None or run.deadline_at > now]
+    if not live:
+        return Go()
+    match policy:
+        case Overlap.SKIP:
+            return SkipSlot(SkipReason.OVERLAP, live[0])
+        case Overlap.QUEUE:
+            return Hold(live[0])
+        case Overlap.ALLOW:
+            return Go()
+        case Overlap.REPLACE:
+            return Go(tuple(live))
+
+
+@dataclass(frozen=True)
+class RetryAt:
+    at: datetime
+    attempt: int
+
+
+def retry(policy: Retry, outcome: Outcome, attempt: int, now: datetime) -> RetryAt | None:
+    """`attempt` counts from 0. Only failures and timeouts are tried again; a person's decision never is."""
+    if outcome not in {Outcome.FAILED, Outcome.TIMED_OUT} or attempt >= policy.count:
+        return None
+    return RetryAt(now + doubling(attempt, first=policy.backoff, most=policy.most), attempt + 1)
+
+
+@dataclass(frozen=True)
+class Streak:
+    """Consecutive failures after one more run; `disable` on the one that reaches the limit."""
+
+    failures: int
+    disable: bool = False
+
+
+def streak(failures: int, outcome: Outcome, *, limit: int, by_hand: bool, reason: SkipReason | None = None) -> Streak:
+    """Success resets, whoever started it; failures count only where nobody was watching. A limit of 0 never disables.
+
+    A slot skipped because its directory is gone counts as a failure: it would be skipped every night.
+    """
+    if outcome is Outcome.SUCCEEDED:
+        return Streak(0)
+    failed = outcome in {Outcome.FAILED, Outcome.TIMED_OUT} or reason is SkipReason.PROJECT_MISSING
+    if by_hand or not failed:
+        return Streak(failures)
+    return Streak(failures + 1, disable=0 < limit <= failures + 1)
+
+
+def failures_after_edit(failures: int, *, was_enabled: bool, is_enabled: bool) -> int:
+    """Enabling starts a new count, on every path; any other edit leaves it."""
+    return 0 if is_enabled and not was_enabled else failures
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Nothing fired since `since` for longer than allowed."""
+
+    since: datetime
+    for_: timedelta
+
+
+def quiet(
+    quiet_after: timedelta | None, last_fired_at: datetime | None, armed_at: datetime, now: datetime, *,
+    alarmed_at: datetime | None = None,
+) -> Quiet | None:  # fmt: skip
+    """Raised once for each silence; `armed_at` is when it was last enabled or resumed."""
+    if quiet_after is None:
+        return None
+    since = max(armed_at, last_fired_at or armed_at)
+    if now - since < quiet_after or (alarmed_at is not None and alarmed_at >= since):
+        return None
+    return Quiet(since, now - since)
+
+
+class PrecheckResult(StrEnum):
+    GO = "go"
+    NOTHING_TO_DO = "nothing_to_do"
+    FAILED = "failed"
+
+
+def precheck_result(exit_code: int | None) -> PrecheckResult:
+    """0 goes ahead, 75 has nothing to do, anything else (none: it overran its limit) is a failure."""
+    match exit_code:
+        case 0:
+            return PrecheckResult.GO
+        case 75:
+            return PrecheckResult.NOTHING_TO_DO
+        case _:
+            return PrecheckResult.FAILED

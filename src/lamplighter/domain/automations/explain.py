@@ -1,0 +1,132 @@
+"""Why an automation did or did not fire, and when it will: sentences from what is on record."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from lamplighter.domain.automations.decisions import ActiveRun, SkipReason
+from lamplighter.domain.automations.gates import Due, NotDue
+from lamplighter.domain.automations.model import Automation
+from lamplighter.domain.automations.policies import Overlap
+from lamplighter.domain.automations.state import TriggerState
+from lamplighter.domain.automations.words import human_gate
+from lamplighter.kit.durations import format_duration
+
+_SECOND = timedelta(seconds=1)
+_BLOCKED = {
+    SkipReason.DISABLED: "It is disabled and fires nothing until it is enabled.",
+    SkipReason.LEFT_OUT: "It is in the city's `skip` list and fires nothing while it stands there.",
+    SkipReason.PAUSED: "The city is paused: nothing fires until `lamp resume`.",
+    SkipReason.CITY_SUSPENDED: "The city is suspended: nothing fires until `lamp resume`.",
+    SkipReason.RIG_SUSPENDED: "Its rig is suspended: nothing fires until the rig is resumed.",
+    SkipReason.AUTOMATION_SUSPENDED: "It is suspended and fires nothing until it is resumed.",
+}
+_SKIPPED = {
+    SkipReason.OVERLAP: "an earlier run was still under way",
+    SkipReason.MISSED: "nothing could fire at its time and it was too late afterwards",
+    SkipReason.NOTHING_TO_DO: "its precheck found nothing to do",
+    SkipReason.PROJECT_MISSING: "its directory was not there",
+    SkipReason.OVER_BUDGET: "its budget was used up",
+}
+
+
+@dataclass(frozen=True)
+class LastRun:
+    id: str
+    state: str
+    at: datetime
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class LastSkip:
+    at: datetime
+    reason: SkipReason
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is on record about one automation; `checks` are its gates as just looked at, by trigger id."""
+
+    automation: Automation
+    now: datetime
+    zone: ZoneInfo
+    states: Mapping[str, TriggerState] = field(default_factory=dict)
+    checks: Mapping[str, Due | NotDue] = field(default_factory=dict)
+    blocked: SkipReason | None = None
+    disabled_reason: str = ""
+    failures: int = 0
+    last_run: LastRun | None = None
+    last_skip: LastSkip | None = None
+    active: tuple[ActiveRun, ...] = ()
+
+
+def explain(situation: Situation) -> tuple[str, ...]:
+    """The answer first: what holds it back, then each trigger, then what happened last."""
+    return (
+        *_standing(situation),
+        *_triggers(situation),
+        *_history(situation),
+    )
+
+
+def _standing(situation: Situation) -> Iterator[str]:
+    if situation.blocked is not None:
+        yield _BLOCKED.get(situation.blocked, f"It is held back: {situation.blocked}.")
+    if situation.disabled_reason:
+        yield f"It was disabled because {situation.disabled_reason}."
+    if situation.active:
+        run = situation.active[0].id
+        match situation.automation.policies.overlap:
+            case Overlap.SKIP:
+                yield f"Run {run} is under way; a time that comes meanwhile is skipped (overlap = skip)."
+            case Overlap.QUEUE:
+                yield f"Run {run} is under way; what comes meanwhile waits for its end (overlap = queue)."
+            case Overlap.ALLOW:
+                yield f"Run {run} is under way; the next one starts beside it (overlap = allow)."
+            case Overlap.REPLACE:
+                yield f"Run {run} is under way; the next one replaces it (overlap = replace)."
+
+
+def _triggers(situation: Situation) -> Iterator[str]:
+    for trigger in situation.automation.triggers:
+        told = f"Trigger `{trigger.id}` ({human_gate(trigger.gate, situation.zone)})"
+        match situation.checks.get(trigger.id):
+            case Due(reason=reason):
+                held = ", but it is held back" if situation.blocked else ""
+                yield f"{told} is due{held}: {reason}."
+            case NotDue(reason=reason, next_due_at=at):
+                yield f"{told} is not due: {reason}.{_next(at, situation)}"
+            case None:
+                state = situation.states.get(trigger.id)
+                yield f"{told} has not been looked at yet.{_next(state.next_due_at if state else None, situation)}"
+
+
+def _next(at: datetime | None, situation: Situation) -> str:
+    if at is None:
+        return ""
+    away = at - situation.now
+    soon = f", in {format_duration(away - away % _SECOND)}" if away >= _SECOND else ""
+    return f" It comes next at {_time(at, situation.zone)}{soon}."
+
+
+def _history(situation: Situation) -> Iterator[str]:
+    run, skip = situation.last_run, situation.last_skip
+    if run is None:
+        yield "It has not run yet."
+    else:
+        why = f" ({run.reason})" if run.reason else ""
+        yield f"It last ran at {_time(run.at, situation.zone)}: run {run.id} is {run.state}{why}."
+    if skip is not None and (run is None or skip.at > run.at):
+        times = f", {skip.count} times" if skip.count > 1 else ""
+        why = _SKIPPED.get(skip.reason) or skip.reason.replace("_", " ")
+        yield f"It last passed over a time at {_time(skip.at, situation.zone)}{times}: {why}."
+    limit = situation.automation.policies.auto_disable_after
+    if situation.failures and limit:
+        yield f"It has failed {situation.failures} times in a row; at {limit} it is disabled."
+
+
+def _time(at: datetime, zone: ZoneInfo) -> str:
+    return f"{at.astimezone(zone):%Y-%m-%d %H:%M:%S} {zone.key}"

@@ -1,0 +1,204 @@
+"""What an automation is: triggers, one action, and policies; plain values, closed unions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from lamplighter.domain.automations.policies import Policies
+from lamplighter.kit.cron import CronExpression
+from lamplighter.kit.schedule import Daily, Hourly, Once, Weekly
+
+EXEC_TIMEOUT = timedelta(minutes=5)
+FORMULA_TIMEOUT = timedelta(seconds=30)
+DEADLINE = timedelta(hours=2)
+SCHEDULED_AGENT_DEADLINE = timedelta(minutes=30)
+FORMULA_DEADLINE = timedelta(hours=24)
+CONDITION_TIMEOUT = timedelta(seconds=10)
+EVENT_BATCH = 100
+
+
+class TriggerKind(StrEnum):
+    COOLDOWN = "cooldown"
+    CRON = "cron"
+    SCHEDULE = "schedule"
+    CONDITION = "condition"
+    EVENT = "event"
+    WEBHOOK = "webhook"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True)
+class Cooldown:
+    interval: timedelta
+    kind = TriggerKind.COOLDOWN
+
+
+@dataclass(frozen=True)
+class Cron:
+    expression: CronExpression
+    kind = TriggerKind.CRON
+
+
+@dataclass(frozen=True)
+class Schedule:
+    when: Hourly | Daily | Weekly | Once
+    kind = TriggerKind.SCHEDULE
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`interval` is a floor between firings; without one a check that stays true fires on every pass."""
+
+    check: str
+    interval: timedelta | None = None
+    timeout: timedelta = CONDITION_TIMEOUT
+    kind = TriggerKind.CONDITION
+
+
+@dataclass(frozen=True)
+class Event:
+    """`on` is an event type or a pattern such as `bead.*`; `match` narrows it by payload."""
+
+    on: str
+    match: Mapping[str, Any] = field(default_factory=dict)
+    batch: int = EVENT_BATCH
+    kind = TriggerKind.EVENT
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Deliveries on `connection` whose event is among `events` (all, when none is named) and whose payload matches."""
+
+    connection: str
+    events: tuple[str, ...] = ()
+    match: Mapping[str, Any] = field(default_factory=dict)
+    kind = TriggerKind.WEBHOOK
+
+
+@dataclass(frozen=True)
+class Manual:
+    kind = TriggerKind.MANUAL
+
+
+Gate = Cooldown | Cron | Schedule | Condition | Event | Webhook | Manual
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """One gate of an automation; `id` is unique within it and keeps the trigger's state through edits."""
+
+    id: str
+    gate: Gate
+
+
+class Mode(StrEnum):
+    APPROVAL = "approval"
+    PLAN = "plan"
+    FULL_ACCESS = "full_access"
+
+
+class Strategy(StrEnum):
+    FIXED = "fixed"
+    AGENT_DECIDE = "agent_decide"
+
+
+class ActionKind(StrEnum):
+    EXEC = "exec"
+    FORMULA = "formula"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True)
+class Exec:
+    command: str
+    kind = ActionKind.EXEC
+
+
+@dataclass(frozen=True)
+class Formula:
+    formula: str
+    pool: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    kind = ActionKind.FORMULA
+
+
+@dataclass(frozen=True)
+class AgentAction:
+    """A prompt for an agent program; without `path` or `configuration` it works in the rig's or city's directory."""
+
+    prompt: str
+    path: str | None = None
+    configuration: str | None = None
+    strategy: Strategy = Strategy.FIXED
+    configurations: tuple[str, ...] = ()
+    fallback: str | None = None
+    preset: str | None = None
+    model: str | None = None
+    mode: Mode = Mode.FULL_ACCESS
+    kind = ActionKind.AGENT
+
+
+Action = Exec | Formula | AgentAction
+
+
+@dataclass(frozen=True)
+class Automation:
+    """A definition. `source` says where it comes from: `file`, `api`, `agent`, `template:<id>`; `path` is its file."""
+
+    name: str
+    action: Action
+    triggers: tuple[Trigger, ...]
+    rig: str | None = None
+    description: str = ""
+    enabled: bool = True
+    timezone: str | None = None
+    policies: Policies = field(default_factory=Policies)
+    source: str = "api"
+    path: str | None = None
+
+    @property
+    def scoped_name(self) -> str:
+        return scoped_name(self.name, self.rig)
+
+    @property
+    def pool(self) -> str | None:
+        """The pool a formula's wisp goes to, qualified by the rig."""
+        if not isinstance(self.action, Formula) or self.action.pool is None:
+            return None
+        return qualified_pool(self.action.pool, self.rig)
+
+    def trigger(self, trigger_id: str) -> Trigger | None:
+        return next((one for one in self.triggers if one.id == trigger_id), None)
+
+
+def scoped_name(name: str, rig: str | None) -> str:
+    return f"{name}:rig:{rig}" if rig else name
+
+
+def qualified_pool(pool: str, rig: str | None) -> str:
+    return f"{rig}/{pool}" if rig and "/" not in pool else pool
+
+
+def time_limit(automation: Automation, cap: timedelta | None = None) -> timedelta | None:
+    """How long the action may take. An agent has only the limit it names; the city's cap is for the others."""
+    match automation.action:
+        case Exec():
+            limit = automation.policies.timeout or EXEC_TIMEOUT
+        case Formula():
+            limit = automation.policies.timeout or FORMULA_TIMEOUT
+        case AgentAction():
+            return automation.policies.timeout
+    return min(limit, cap) if cap is not None else limit
+
+
+def deadline(automation: Automation, kind: TriggerKind, city: timedelta | None = None) -> timedelta:
+    """How long a run may take from its creation to its end; `city` is the city's own default."""
+    if automation.policies.deadline is not None:
+        return automation.policies.deadline
+    if isinstance(automation.action, Formula):
+        return FORMULA_DEADLINE
+    if isinstance(automation.action, AgentAction) and kind in {TriggerKind.SCHEDULE, TriggerKind.CRON}:
+        return SCHEDULED_AGENT_DEADLINE
+    return city or DEADLINE

@@ -1,0 +1,109 @@
+"""What a trigger remembers between firings, and what an edit leaves of it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from zoneinfo import ZoneInfo
+
+from lamplighter.domain.automations.model import (
+    Condition,
+    Cooldown,
+    Cron,
+    Event,
+    Gate,
+    Manual,
+    Schedule,
+    Webhook,
+)
+from lamplighter.kit.schedule import When, next_run, slot_key
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How a trigger reads the clock: its zone, and how far its due times are spread; `key` makes each one's own."""
+
+    zone: ZoneInfo
+    jitter: timedelta = timedelta(0)
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Timed:
+    gate: Gate
+    timing: Timing
+
+
+@dataclass(frozen=True)
+class TriggerState:
+    """`next_due_at` is none for a trigger that no time opens; `event_cursor` is the last event it has dealt with."""
+
+    registered_at: datetime
+    next_due_at: datetime | None = None
+    last_fired_at: datetime | None = None
+    last_slot: str | None = None
+    event_cursor: int = 0
+
+
+def registered(gate: Gate, now: datetime, timing: Timing, *, head: int = 0) -> TriggerState:
+    """A new trigger: a schedule waits for its next time, an event trigger starts at the head of the log."""
+    state = TriggerState(now, event_cursor=head)
+    return replace(state, next_due_at=next_due(gate, state, now, timing))
+
+
+def next_due(gate: Gate, state: TriggerState, after: datetime, timing: Timing) -> datetime | None:
+    """When the gate is to be looked at next; a cooldown that never fired and a condition without a floor, at once."""
+    match gate:
+        case Cooldown(interval):
+            return after if state.last_fired_at is None else state.last_fired_at + interval
+        case Cron() | Schedule():
+            return jittered(gate, next_run(after, when_of(gate), timing.zone), timing)
+        case Condition(_, interval):
+            return after if interval is None or state.last_fired_at is None else state.last_fired_at + interval
+        case Event() | Webhook() | Manual():
+            return None
+
+
+def after_firing(
+    gate: Gate, state: TriggerState, slot: str, now: datetime, timing: Timing, *, cursor: int | None = None
+) -> TriggerState:
+    """The state in the firing's own transaction. A run started by hand leaves it alone and is not passed here."""
+    fired = replace(state, last_fired_at=now, last_slot=slot, event_cursor=cursor or state.event_cursor)
+    return replace(fired, next_due_at=next_due(gate, fired, now, timing))
+
+
+def passed_over(gate: Gate, state: TriggerState, now: datetime, timing: Timing) -> TriggerState:
+    """After slots that were skipped or missed: the next time moves on, nothing counts as fired."""
+    if isinstance(gate, Cooldown) and state.last_fired_at is not None:
+        waited = now - state.last_fired_at
+        return replace(state, next_due_at=state.last_fired_at + gate.interval * (waited // gate.interval + 1))
+    if isinstance(gate, Cooldown):
+        return replace(state, next_due_at=now + gate.interval)
+    return replace(state, next_due_at=next_due(gate, state, now, timing))
+
+
+def after_edit(old: Timed | None, new: Timed, state: TriggerState | None, now: datetime, *, head: int) -> TriggerState:
+    """An untouched trigger keeps its state; one whose schedule changed forgets its old time and waits for a new one."""
+    if old is None or state is None or old.gate.kind is not new.gate.kind:
+        return registered(new.gate, now, new.timing, head=head)
+    if old == new:
+        return state
+    return replace(state, next_due_at=next_due(new.gate, state, now, new.timing))
+
+
+def jittered(gate: Cron | Schedule, at: datetime | None, timing: Timing) -> datetime | None:
+    """The slot's time and its share of the jitter: the same on every machine, and before the next slot is half due."""
+    if at is None or not timing.jitter:
+        return at
+    when = when_of(gate)
+    following = next_run(at, when, timing.zone)
+    most = timing.jitter if following is None else min(timing.jitter, (following - at) / 2)
+    return at + most * chance(f"{timing.key}/{slot_key(at, when, timing.zone)}")
+
+
+def chance(text: str) -> float:
+    """A number in [0, 1) that the text alone decides."""
+    return int.from_bytes(sha256(text.encode()).digest()[:6], "big") / 2**48
+
+
+def when_of(gate: Cron | Schedule) -> When:
+    return gate.expression if isinstance(gate, Cron) else gate.when

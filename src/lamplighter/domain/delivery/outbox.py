@@ -1,0 +1,175 @@
+"""Outbox items: durable instructions to do the next thing; what becomes of one that failed or lost its worker."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from lamplighter.kit.backoff import doubling
+from lamplighter.kit.errors import Conflict
+
+MOST_ATTEMPTS = 5
+MOST_RECOVERIES = 20
+FIRST_DELAY = timedelta(seconds=30)
+LONGEST_DELAY = timedelta(minutes=5)
+HUNG_AFTER = timedelta(minutes=5)
+
+
+class ItemKind(StrEnum):
+    PROCESS_DELIVERY = "process_delivery"
+    ENQUEUE_ENRICH = "enqueue_enrich"
+    ENQUEUE_EXECUTE = "enqueue_execute"
+    COOK = "cook"
+    STOP_SESSION = "stop_session"
+    WRITE_ARTIFACT = "write_artifact"
+    NOTIFY_RUN_TERMINAL = "notify_run_terminal"
+    NOTIFY_SESSION_COMPLETE = "notify_session_complete"
+    NOTIFY_AUTOMATION = "notify_automation"
+
+
+REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
+    ItemKind.PROCESS_DELIVERY: ("delivery",),
+    ItemKind.ENQUEUE_ENRICH: ("run",),
+    ItemKind.ENQUEUE_EXECUTE: ("run",),
+    ItemKind.COOK: ("run",),
+    ItemKind.STOP_SESSION: ("session",),
+    ItemKind.WRITE_ARTIFACT: ("run", "artifact"),
+    ItemKind.NOTIFY_RUN_TERMINAL: ("run",),
+    ItemKind.NOTIFY_SESSION_COMPLETE: ("session",),
+    ItemKind.NOTIFY_AUTOMATION: ("automation", "notice"),
+}
+
+
+class ItemState(StrEnum):
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    DONE = "done"
+    FAILED = "failed"
+
+
+SETTLED = frozenset({ItemState.DONE, ItemState.FAILED})
+
+
+@dataclass(frozen=True)
+class Item:
+    """`kind` is text as stored: one that no program knows fails visibly. `claims` fences off earlier workers."""
+
+    id: str
+    kind: str
+    payload: Mapping[str, Any]
+    due_at: datetime
+    state: ItemState = ItemState.PENDING
+    attempts: int = 0
+    recoveries: int = 0
+    claims: int = 0
+    claimed_by: str | None = None
+    claimed_at: datetime | None = None
+    last_error: str = ""
+
+    @property
+    def gives_up_run(self) -> bool:
+        """Its failure must fail its run in the same transaction: nothing else would ever move it."""
+        stages = {ItemKind.ENQUEUE_ENRICH, ItemKind.ENQUEUE_EXECUTE, ItemKind.COOK}
+        return self.state is ItemState.FAILED and self.kind in stages
+
+
+class NotClaimed(Conflict):
+    """The claim was taken away or the item is settled; the worker's result must not count."""
+
+    def __init__(self, item: Item) -> None:
+        super().__init__(f"Outbox item {item.id} is {item.state} and not this worker's.", hint="Drop the result.")
+
+
+def malformed(kind: str, payload: Mapping[str, Any]) -> str:
+    """Why no attempt can ever succeed; nothing for a sound item."""
+    if kind not in REQUIRED:
+        return f"`{kind}` is not a kind of outbox item"
+    missing = [key for key in REQUIRED[ItemKind(kind)] if not isinstance(payload.get(key), str) or not payload[key]]
+    return f"{kind} needs `{'`, `'.join(missing)}`" if missing else ""
+
+
+def claim(item: Item, worker: str, now: datetime) -> Item:
+    """Raises NotClaimed unless the item is pending and due."""
+    if item.state is not ItemState.PENDING or item.due_at > now:
+        raise NotClaimed(item)
+    return replace(item, state=ItemState.CLAIMED, claims=item.claims + 1, claimed_by=worker, claimed_at=now)
+
+
+def settle(item: Item, claim_number: int) -> Item:
+    """Raises NotClaimed when the claim is no longer the worker's."""
+    _fence(item, claim_number)
+    return replace(item, state=ItemState.DONE, attempts=item.attempts + 1, claimed_by=None, claimed_at=None)
+
+
+def after_failure(item: Item, claim_number: int, error: str, now: datetime, *, permanent: bool = False) -> Item:
+    """Pending again after a growing delay, or failed: at the fifth attempt, or at once for what can never succeed.
+
+    Raises NotClaimed when the claim is no longer the worker's.
+    """
+    _fence(item, claim_number)
+    return _failed_once(item, error, now, permanent=permanent)
+
+
+def put_off(item: Item, claim_number: int, until: datetime) -> Item:
+    """Not its time yet (its run's lease is live, its node is away): back to pending at no cost.
+
+    Raises NotClaimed when the claim is no longer the worker's.
+    """
+    _fence(item, claim_number)
+    return replace(item, state=ItemState.PENDING, due_at=until, claimed_by=None, claimed_at=None)
+
+
+def recover(item: Item, now: datetime) -> Item:
+    """Its worker is proven dead: due at once at no cost in attempts; an item that kills worker after worker fails."""
+    if item.state is not ItemState.CLAIMED:
+        return item
+    recoveries = item.recoveries + 1
+    given_up = recoveries >= MOST_RECOVERIES
+    return replace(
+        item,
+        state=ItemState.FAILED if given_up else ItemState.PENDING,
+        recoveries=recoveries,
+        due_at=now,
+        claimed_by=None,
+        claimed_at=None,
+        last_error=f"{recoveries} workers died on it" if given_up else item.last_error,
+    )
+
+
+def take_back(item: Item, now: datetime) -> Item:
+    """The last resort for a worker that hangs: after five minutes its claim is void and costs an attempt."""
+    if not hung(item, now):
+        return item
+    return replace(_failed_once(item, f"{item.claimed_by} did not answer", now, permanent=False), due_at=now)
+
+
+def hung(item: Item, now: datetime) -> bool:
+    return item.state is ItemState.CLAIMED and item.claimed_at is not None and now - item.claimed_at > HUNG_AFTER
+
+
+def _failed_once(item: Item, error: str, now: datetime, *, permanent: bool) -> Item:
+    attempts = item.attempts + 1
+    given_up = permanent or attempts >= MOST_ATTEMPTS
+    delay = doubling(item.attempts, first=FIRST_DELAY, most=LONGEST_DELAY)
+    return replace(
+        item,
+        state=ItemState.FAILED if given_up else ItemState.PENDING,
+        attempts=attempts,
+        due_at=item.due_at if given_up else now + delay,
+        claimed_by=None,
+        claimed_at=None,
+        last_error=error,
+    )
+
+
+def _fence(item: Item, claim_number: int) -> None:
+    if item.state is not ItemState.CLAIMED or item.claims != claim_number:
+        raise NotClaimed(item)
+
+
+def new_item(item_id: str, kind: ItemKind, payload: Mapping[str, Any], now: datetime) -> Item:
+    """Raises ValueError for a payload its kind cannot work with: a bug at the place that wrote it."""
+    if told := malformed(kind, payload):
+        raise ValueError(told)
+    return Item(item_id, kind.value, payload, now)

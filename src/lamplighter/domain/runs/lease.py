@@ -1,0 +1,70 @@
+"""Leases: one live holder at most; a version fences off whoever held it before."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from lamplighter.kit.errors import Conflict
+
+LEASE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """`version` grows with every claim and never falls; a holder writes only under the version it was given."""
+
+    version: int = 0
+    owner: str | None = None
+    expires_at: datetime | None = None
+
+    def live(self, now: datetime) -> bool:
+        return self.owner is not None and self.expires_at is not None and self.expires_at > now
+
+
+class LeaseHeld(Conflict):
+    """Another holder's lease is live; try again after it ends."""
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__(f"The lease is held by {lease.owner}.", hint="Leave the work to its holder.")
+        self.lease = lease
+
+
+class LeaseLost(Conflict):
+    """The caller's version is not the current one, or the lease was taken away."""
+
+    def __init__(self, held: int, current: Lease) -> None:
+        super().__init__(
+            f"Lease version {held} is no longer valid; the current one is {current.version}.",
+            hint="Stop working on it; its new holder goes on.",
+        )
+        self.current = current
+
+
+def claim(lease: Lease, owner: str, now: datetime, *, ttl: timedelta = LEASE) -> Lease:
+    """Raises LeaseHeld while a lease is live, the claimer's own included: a second worker in one process is another."""
+    if lease.live(now):
+        raise LeaseHeld(lease)
+    return Lease(lease.version + 1, owner, now + ttl)
+
+
+def fence(lease: Lease, version: int) -> None:
+    """Raises LeaseLost unless `version` is held. A lapsed lease that nobody took over is still its holder's."""
+    if lease.owner is None or lease.version != version:
+        raise LeaseLost(version, lease)
+
+
+def renew(lease: Lease, version: int, now: datetime, *, ttl: timedelta = LEASE) -> Lease:
+    """Raises LeaseLost; never shortens."""
+    fence(lease, version)
+    until = now + ttl
+    return replace(lease, expires_at=max(until, lease.expires_at or until))
+
+
+def release(lease: Lease, version: int) -> Lease:
+    """Raises LeaseLost."""
+    fence(lease, version)
+    return void(lease)
+
+
+def void(lease: Lease) -> Lease:
+    """Take it away: its owner is known to be dead, or the work has ended."""
+    return Lease(lease.version)
