@@ -19,6 +19,8 @@ def _obey(provider: FakeProvider, session: FakeSession, text: str) -> None:
         case "env":
             known = {ENV_SESSION: session.spec.name, ENV_SESSION_ID: session.seen.session_id}
             session.output.append(f"env {rest} is {known.get(rest, '')}")
+        case "count":
+            session.output.extend(f"line {number}" for number in range(1, int(rest) + 1))
         case "exit":
             provider.end(session.spec.name, int(rest))
         case "\x03":

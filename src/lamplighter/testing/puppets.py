@@ -22,6 +22,7 @@ while :; do
     "env "*) eval "echo \\"env ${line#env } is \\$${line#env }\\"" ;;
     "exit "*) exit "${line#exit }" ;;
     "spawn") spawned "$1" & ;;
+    "count "*) i=0; while [ $i -lt "${line#count }" ]; do i=$((i+1)); echo "line $i"; done ;;
     "where") pwd ;;
   esac
 done
@@ -29,7 +30,7 @@ done
 
 
 def puppet(name: str, work_dir: Path, **fields: object) -> SessionSpec:
-    """A session that prints `ready`, then obeys `say`, `env`, `exit`, `spawn` and `where`."""
+    """A session that prints `ready`, then obeys `say`, `env`, `exit`, `spawn`, `count` and `where`."""
     settings: dict[str, object] = {"env": {"PATH": PATH, "LANG": "C.UTF-8"}} | fields
     return SessionSpec(
         name=SessionName(name),

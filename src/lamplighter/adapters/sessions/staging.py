@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lamplighter.domain.sessions.model import SessionSpec
 from lamplighter.kit.errors import LampError
+from lamplighter.ports.sessions import StartFailed
 
 _OUTPUT_KEPT = 500
 
@@ -47,6 +48,18 @@ def inside(work_dir: Path, destination: str) -> Path:
             f"`{destination}` leads out of the working directory {work_dir}.", hint="Give a path inside it."
         )
     return target
+
+
+def check_command(spec: SessionSpec) -> None:
+    """A program that cannot be found is an error of the start, not a crash a moment later."""
+    if not spec.command:
+        raise StartFailed(spec.name, "it has no command")
+    program = spec.command[0]
+    found = shutil.which(program, path=spec.env.get("PATH", os.defpath))
+    if found is None and not (Path(spec.work_dir) / program).is_file():
+        raise StartFailed(
+            spec.name, f"there is no program `{program}`", hint="Is it installed, and on the agent's PATH?"
+        )
 
 
 async def run(command: str, *, work_dir: str, env: Mapping[str, str], within: timedelta) -> None:

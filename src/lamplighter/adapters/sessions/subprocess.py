@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import select
-import shutil
 import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
@@ -137,7 +136,7 @@ class SubprocessProvider:
 
     async def _launch(self, spec: SessionSpec) -> Record:
         session_id = self._ids.make("ses")
-        _check_command(spec)
+        staging.check_command(spec)
         try:
             await settling.prepare(spec, dict(spec.env))
             record, launched = await asyncio.shield(asyncio.to_thread(self._spawn, spec, session_id))
@@ -305,15 +304,3 @@ def _write_all(fd: int, data: bytes, name: SessionName) -> None:
             raise ProviderUnavailable(f"Session {name} does not read its input.", hint="Try again when it is idle.")
         with contextlib.suppress(BlockingIOError):
             data = data[os.write(fd, data) :]
-
-
-def _check_command(spec: SessionSpec) -> None:
-    """A program that cannot be found is an error of the start, not a crash a moment later."""
-    if not spec.command:
-        raise StartFailed(spec.name, "it has no command")
-    program = spec.command[0]
-    found = shutil.which(program, path=spec.env.get("PATH", os.defpath))
-    if found is None and not (Path(spec.work_dir) / program).is_file():
-        raise StartFailed(
-            spec.name, f"there is no program `{program}`", hint="Is it installed, and on the agent's PATH?"
-        )

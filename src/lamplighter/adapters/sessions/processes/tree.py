@@ -65,14 +65,16 @@ def members(table: Mapping[int, Process], roots: Iterable[Identity], marks: Mark
     return [process for process in found.values() if process.pid != os.getpid() and not process.zombie]
 
 
-async def end_all(table: ProcessTable, choose: Members, *, grace: timedelta) -> bool:
-    """TERM, wait up to `grace`, then KILL until a look finds none; True when none is left."""
+async def end_all(
+    table: ProcessTable, choose: Members, *, grace: timedelta, ask: tuple[signal.Signals, ...] = (signal.SIGTERM,)
+) -> bool:
+    """Ask by signal, wait up to `grace`, then KILL until a look finds none; True when none is left."""
     chosen = choose(await table.look())
     if not chosen:
         return True
     if grace > timedelta(0):
-        _signal(chosen, signal.SIGTERM)
-        _signal(chosen, signal.SIGCONT)  # one that is stopped would sleep through the request
+        for number in (*ask, signal.SIGCONT):  # one that is stopped would sleep through the request
+            _signal(chosen, number)
         await all_ended([process.identity() for process in chosen], grace)
     for _ in range(_KILL_ROUNDS):
         left = choose(await table.look())
