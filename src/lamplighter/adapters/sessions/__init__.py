@@ -1,0 +1,1 @@
+"""Session providers, one module or package each."""

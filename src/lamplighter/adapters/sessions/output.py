@@ -1,0 +1,78 @@
+"""A session's output file: its end, its bounds, its activity."""
+
+import contextlib
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+MOST_BYTES = 8 * 1024 * 1024
+_CHUNK = 64 * 1024
+
+
+def older(path: Path) -> Path:
+    return path.with_name(f"{path.name}.1")
+
+
+def tail(path: Path, lines: int) -> str:
+    """The last lines, reaching into the rotated file where the present one is short; everything for 0 or less."""
+    data = _last(path, lines)
+    if lines <= 0 or data.count(b"\n") < lines:
+        data = _last(older(path), lines) + data
+    found = data.decode(errors="replace").splitlines()
+    return "\n".join(found[-lines:] if lines > 0 else found)
+
+
+def rotate(path: Path, most_bytes: int = MOST_BYTES) -> bool:
+    """Copy and truncate a file that outgrew its bound: its writer has it open for appending and never notices.
+
+    On a full disk the copy is given up and the bound kept. What is written between copy and cut is lost.
+    """
+    try:
+        before = path.stat()
+    except FileNotFoundError:
+        return False
+    if before.st_size <= most_bytes:
+        return False
+    try:
+        shutil.copyfile(path, older(path))
+    except OSError:
+        older(path).unlink(missing_ok=True)
+    _cut(path, before)
+    return True
+
+
+def clear(path: Path) -> None:
+    older(path).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        _cut(path, path.stat())
+
+
+def last_written(path: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)  # noqa: PTH116  a hot path
+    except OSError:
+        return None
+
+
+def _cut(path: Path, before: os.stat_result) -> None:
+    os.truncate(path, 0)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # our own cut is no activity of the program
+
+
+def _last(path: Path, lines: int) -> bytes:
+    """The file's end with at least `lines` line ends in it, or all of the file."""
+    try:
+        with path.open("rb") as file:
+            position = file.seek(0, os.SEEK_END) if lines > 0 else 0
+            if lines <= 0:
+                return file.read()
+            data = b""
+            while position > 0 and data.count(b"\n") <= lines:
+                step = min(_CHUNK, position)
+                position -= step
+                file.seek(position)
+                data = file.read(step) + data
+            return data
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,147 @@
+"""One look at all processes of the machine: parents, start times, and the session each was started for."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
+
+_PROC = Path("/proc")
+_PS_COLUMNS = "pid=,ppid=,stat=,lstart=,command="
+_PS_LIMIT_S = 10
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A process and no other: a pid is used again, and start times begin anew with every boot."""
+
+    pid: int
+    start: str
+    boot: str
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    start: str
+    name: str
+    zombie: bool = False
+    session_id: str = ""
+    session: str = ""
+    city: str = ""
+
+    def identity(self) -> Identity:
+        return Identity(self.pid, self.start, boot_id())
+
+
+def on_linux() -> bool:
+    """Asked at run time, so that a type check on one system covers the code for both."""
+    return sys.platform.startswith("linux")
+
+
+@cache
+def boot_id() -> str:
+    if on_linux():
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    asked = subprocess.run(
+        ["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False, timeout=_PS_LIMIT_S
+    )
+    return asked.stdout.strip() or "unknown"
+
+
+def identity_of(pid: int) -> Identity | None:
+    """Who runs as `pid` now; None for nobody, or for one that ended and only waits for its parent."""
+    process = _one_from_proc(pid) if on_linux() else _one_from_ps(pid)
+    return None if process is None or process.zombie else process.identity()
+
+
+def is_alive(who: Identity) -> bool:
+    return who.boot == boot_id() and identity_of(who.pid) == who
+
+
+def all_processes() -> Mapping[int, Process]:
+    found = _all_from_proc() if on_linux() else parse_ps(_ps("-A", "-E", "-ww"))
+    return {process.pid: process for process in found}
+
+
+def parse_stat(text: str) -> Process | None:
+    """A line of `/proc/PID/stat`; the name stands in brackets and may hold brackets and blanks itself."""
+    head, bracket, tail = text.rpartition(")")
+    fields = tail.split()
+    pid, _, name = head.partition(" (")
+    if not bracket or len(fields) < 20:
+        return None
+    return Process(pid=int(pid), parent=int(fields[1]), start=fields[19], name=name, zombie=fields[0] in "ZX")
+
+
+def parse_ps(text: str) -> Iterator[Process]:
+    """Lines of `ps` with `pid ppid stat lstart command`, the environment behind the command."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < 9 or not (words[0].isdigit() and words[1].isdigit()):
+            continue
+        marks = dict(word.split("=", 1) for word in words[9:] if word.startswith("LAMP_") and "=" in word)
+        yield Process(
+            pid=int(words[0]),
+            parent=int(words[1]),
+            start=" ".join(words[3:8]),
+            name=os.path.basename(words[8]),  # noqa: PTH119  a command is not a path of ours
+            zombie=words[2].startswith("Z"),
+            session_id=marks.get(ENV_SESSION_ID, ""),
+            session=marks.get(ENV_SESSION, ""),
+            city=marks.get(ENV_CITY_ID, ""),
+        )
+
+
+def _one_from_proc(pid: int) -> Process | None:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:  # noqa: PTH123  a hot path
+            return parse_stat(stat.read())
+    except OSError:
+        return None
+
+
+def _one_from_ps(pid: int) -> Process | None:
+    return next(parse_ps(_ps("-p", str(pid))), None)
+
+
+def _ps(*which: str) -> str:
+    return subprocess.run(
+        ["ps", *which, "-o", _PS_COLUMNS], capture_output=True, text=True, check=False, timeout=_PS_LIMIT_S
+    ).stdout
+
+
+def _all_from_proc() -> Iterator[Process]:
+    for entry in os.listdir(_PROC):  # noqa: PTH208  plain names are half the cost of paths
+        if entry.isdigit() and (process := _one_from_proc(int(entry))) is not None:
+            yield _with_session(process)
+
+
+def _with_session(process: Process) -> Process:
+    try:
+        with open(f"/proc/{process.pid}/environ", "rb") as environ:  # noqa: PTH123  a hot path
+            data = environ.read()
+    except OSError:  # another user's, or gone since
+        return process
+    if ENV_SESSION_ID.encode() not in data:
+        return process
+    marks = dict(item.split(b"=", 1) for item in data.split(b"\0") if item.startswith(b"LAMP_") and b"=" in item)
+
+    def value(key: str) -> str:
+        return marks.get(key.encode(), b"").decode(errors="replace")
+
+    return Process(
+        pid=process.pid,
+        parent=process.parent,
+        start=process.start,
+        name=process.name,
+        zombie=process.zombie,
+        session_id=value(ENV_SESSION_ID),
+        session=value(ENV_SESSION),
+        city=value(ENV_CITY_ID),
+    )

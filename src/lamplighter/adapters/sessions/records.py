@@ -1,0 +1,164 @@
+"""The directory of a session on disk: its record, its metadata, and room for what its provider keeps there."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
+from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
+from lamplighter.ports.sessions import SessionUnknown
+
+_RECORD = "record.json"
+_META = "meta.json"
+_Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One start of a session, as it was asked for."""
+
+    name: SessionName
+    city: str
+    session_id: str
+    started_at: datetime
+    work_dir: str
+    takes_input: bool
+    process_names: tuple[str, ...]
+
+    def env(self) -> dict[str, str]:
+        return {ENV_SESSION_ID: self.session_id, ENV_SESSION: self.name, ENV_CITY_ID: self.city}
+
+
+class Records:
+    """The sessions of one city and provider, a directory each; a directory appears whole or not at all."""
+
+    def __init__(self, root: Path, city: str) -> None:
+        self.root = root
+        self._city = city
+        self._records: dict[SessionName, tuple[_Stamp, Record]] = {}
+
+    def home(self, name: SessionName) -> Path:
+        return self.root / session_name(name)
+
+    def create(self, spec: SessionSpec, session_id: str, now: datetime, furnish: Callable[[Path], None]) -> Record:
+        """Replace what stands under that name by a new record; `furnish` adds the provider's files first."""
+        record = Record(
+            spec.name, self._city, session_id, now, spec.work_dir, spec.takes_input, tuple(spec.process_names)
+        )
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = self.root / f".new-{session_id}"
+        fresh.mkdir(mode=0o700)
+        _write(fresh / _RECORD, asdict(record) | {"started_at": now.timestamp()})
+        _write(fresh / _META, dict(spec.meta))
+        furnish(fresh)
+        self.remove(spec.name)
+        fresh.rename(self.home(spec.name))
+        return record
+
+    def read(self, name: SessionName) -> Record | None:
+        """None where there is none, where it is another city's, or where the file is damaged."""
+        path = self.home(name) / _RECORD
+        known = self._records.get(name)
+        stamp = _stamp(path)
+        if stamp is None:
+            self._records.pop(name, None)
+            return None
+        if known is None or known[0] != stamp:
+            record = _decode(_load(path))
+            if record is None or record.name != name or record.city != self._city:
+                return None
+            known = self._records[name] = (stamp, record)
+        return known[1]
+
+    def all(self) -> Iterator[Record]:
+        try:
+            names = sorted(os.listdir(self.root))  # noqa: PTH208  a hot path: plain names are half the cost
+        except FileNotFoundError:
+            return
+        for name in names:
+            if not name.startswith(".") and (record := self.read(SessionName(name))) is not None:
+                yield record
+
+    def remove(self, name: SessionName) -> None:
+        """Gone at once under its name; the files follow, so that a kill in between leaves no half session."""
+        gone = self.root / f".old-{os.urandom(6).hex()}"
+        with contextlib.suppress(FileNotFoundError):
+            self.home(name).rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+        self._records.pop(name, None)
+
+    def sweep(self) -> None:
+        """Remove what a killed process left half made or half removed."""
+        with contextlib.suppress(FileNotFoundError):
+            for path in self.root.iterdir():
+                if path.name.startswith((".new-", ".old-")):
+                    shutil.rmtree(path, ignore_errors=True)
+
+    def meta(self, name: SessionName) -> Mapping[str, str]:
+        found = _load(self.home(name) / _META)
+        return {str(key): str(value) for key, value in found.items()} if found else NOTHING
+
+    def change_meta(self, name: SessionName, change: Callable[[dict[str, str]], object]) -> None:
+        """Read, change and replace under a lock: agents write their own marks from other processes."""
+        if self.read(name) is None:
+            raise SessionUnknown(name)
+        with locked(self.home(name), "meta"):
+            kept = dict(self.meta(name))
+            change(kept)
+            _write(self.home(name) / _META, kept)
+
+
+@contextlib.contextmanager
+def locked(home: Path, what: str) -> Iterator[None]:
+    """Hold a lock of this session against all other processes of the city."""
+    fd = os.open(home / f".{what}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    fresh.replace(path)
+
+
+def _load(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _decode(found: dict[str, Any] | None) -> Record | None:
+    try:
+        found = found or {}
+        return Record(
+            name=session_name(found["name"]),
+            city=str(found["city"]),
+            session_id=str(found["session_id"]),
+            started_at=datetime.fromtimestamp(float(found["started_at"]), UTC),
+            work_dir=str(found["work_dir"]),
+            takes_input=bool(found["takes_input"]),
+            process_names=tuple(str(name) for name in found["process_names"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        stat = os.stat(path)  # noqa: PTH116  a hot path
+    except OSError:
+        return None
+    return (stat.st_ino, stat.st_mtime_ns, stat.st_size)

@@ -1,0 +1,73 @@
+"""Bringing a fresh session to where it may be spoken to: dialogs answered, prompt shown, set-up commands run."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Protocol
+
+from lamplighter.adapters.sessions import staging
+from lamplighter.domain.sessions.model import SessionName, SessionSpec
+from lamplighter.domain.sessions.screens import LINES_READ, answer, is_ready
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+
+POLL = timedelta(milliseconds=200)
+SETUP_LIMIT = timedelta(seconds=60)
+
+
+class Spoken(Protocol):
+    """The part of a provider that settling needs."""
+
+    async def peek(self, name: SessionName, lines: int = 50) -> str: ...
+    async def send_keys(self, name: SessionName, *keys: str) -> None: ...
+    async def nudge(self, name: SessionName, text: str) -> None: ...
+
+
+async def prepare(spec: SessionSpec, env: dict[str, str]) -> None:
+    """Overlay, copied files and the commands before the start. Raises SetupFailed."""
+    await asyncio.to_thread(staging.copy_in, spec)
+    for command in spec.setup.before:
+        await staging.run(command, work_dir=spec.work_dir, env=env, within=SETUP_LIMIT)
+
+
+async def settle(
+    provider: Spoken, spec: SessionSpec, env: dict[str, str], *, clock: Clock, alive: Callable[[], Awaitable[bool]]
+) -> bool:
+    """Wait for readiness, run the commands after the start, nudge. False as soon as the program is found dead."""
+    if not await _ready(provider, spec, clock, alive):
+        return False
+    for command in spec.setup.after:
+        try:
+            await staging.run(command, work_dir=spec.work_dir, env=env, within=SETUP_LIMIT)
+        except staging.SetupFailed as failed:
+            log.get().warning("session.setup_failed", session=spec.name, error=failed.message)
+    if spec.nudge:
+        await provider.nudge(spec.name, spec.nudge)
+    return True
+
+
+async def _ready(provider: Spoken, spec: SessionSpec, clock: Clock, alive: Callable[[], Awaitable[bool]]) -> bool:
+    readiness = spec.readiness
+    if not readiness.reads_screen and not spec.dialogs:
+        if readiness.delay:
+            await clock.wait(asyncio.Event(), at_most=readiness.delay)
+            return await alive()
+        return True
+    within = readiness.within if readiness.reads_screen else max(readiness.delay, timedelta(seconds=1))
+    deadline = clock.monotonic() + within.total_seconds()
+    answered = ""
+    while await alive():
+        screen = await provider.peek(spec.name, LINES_READ)
+        keys = answer(screen, spec.dialogs)
+        if keys is not None:
+            if screen != answered:
+                answered = screen
+                await provider.send_keys(spec.name, *keys)
+        elif is_ready(screen, readiness):
+            return True
+        if clock.monotonic() >= deadline:
+            if readiness.reads_screen:
+                log.get().warning("session.not_ready", session=spec.name, after_s=within.total_seconds())
+            return True
+        await clock.wait(asyncio.Event(), at_most=POLL)
+    return False

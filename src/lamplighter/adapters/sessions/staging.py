@@ -1,0 +1,92 @@
+"""What is done around a start on this machine: overlay, copied files, shell commands."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from lamplighter.domain.sessions.model import SessionSpec
+from lamplighter.kit.errors import LampError
+from lamplighter.ports.sessions import StartFailed
+
+_OUTPUT_KEPT = 500
+
+
+class SetupFailed(LampError):
+    """A command around the start failed; the start goes on or not as its caller decides."""
+
+
+def copy_in(spec: SessionSpec) -> None:
+    """Make the working directory ready; files that stand there are never overwritten by the overlay."""
+    work_dir = Path(spec.work_dir)
+    work_dir.mkdir(parents=True, exist_ok=True)
+    if spec.setup.overlay_dir:
+        _overlay(Path(spec.setup.overlay_dir), work_dir)
+    for item in spec.setup.copy_files:
+        copy_file(Path(item.source), work_dir, item.destination)
+
+
+def copy_file(source: Path, work_dir: Path, destination: str) -> None:
+    """Copy a file or tree to a place inside the working directory. Raises SetupFailed for a place outside it."""
+    target = inside(work_dir, destination or source.name)
+    if target == source.resolve():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    else:
+        shutil.copy2(source, target)
+
+
+def inside(work_dir: Path, destination: str) -> Path:
+    target = (work_dir / destination).resolve()
+    if not target.is_relative_to(work_dir.resolve()):
+        raise SetupFailed(
+            f"`{destination}` leads out of the working directory {work_dir}.", hint="Give a path inside it."
+        )
+    return target
+
+
+def check_command(spec: SessionSpec) -> None:
+    """A program that cannot be found is an error of the start, not a crash a moment later."""
+    if not spec.command:
+        raise StartFailed(spec.name, "it has no command")
+    program = spec.command[0]
+    found = shutil.which(program, path=spec.env.get("PATH", os.defpath))
+    if found is None and not (Path(spec.work_dir) / program).is_file():
+        raise StartFailed(
+            spec.name, f"there is no program `{program}`", hint="Is it installed, and on the agent's PATH?"
+        )
+
+
+async def run(command: str, *, work_dir: str, env: Mapping[str, str], within: timedelta) -> None:
+    """Run one shell command, its whole group killed at the limit. Raises SetupFailed with the end of its output."""
+    process = await asyncio.create_subprocess_exec(
+        "/bin/sh", "-c", command,
+        cwd=work_dir, env=dict(env), start_new_session=True,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(within.total_seconds()):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        raise SetupFailed(f"`{command}` took longer than {within.total_seconds():g} s.") from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode:
+        said = output.decode(errors="replace").strip()[-_OUTPUT_KEPT:]
+        raise SetupFailed(f"`{command}` ended with status {process.returncode}: {said}")
+
+
+def _overlay(source: Path, work_dir: Path) -> None:
+    for path in sorted(source.rglob("*")):
+        target = work_dir / path.relative_to(source)
+        if path.is_dir():
+            target.mkdir(exist_ok=True, parents=True)
+        elif not target.exists() and not target.is_symlink():
+            shutil.copy2(path, target, follow_symlinks=False)

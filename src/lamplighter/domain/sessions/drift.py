@@ -1,0 +1,48 @@
+"""Drift: a session runs with other declared behaviour than the configuration now asks for."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.model import Seen
+
+_SHORT = 16
+
+Fingerprint = Mapping[str, str]
+
+
+def fingerprint(declared: Mapping[str, object]) -> dict[str, str]:
+    """A digest for each declared field. Give what a person wrote: never times, PATH, ports, or an instance's name."""
+    return {
+        field: hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:_SHORT]
+        for field, value in sorted(declared.items())
+        if value not in (None, "", (), [], {})
+    }
+
+
+def digest(fields: Fingerprint) -> str:
+    return hashlib.sha256(json.dumps(dict(fields), sort_keys=True).encode()).hexdigest()
+
+
+def marks(fields: Fingerprint) -> dict[str, str]:
+    """The metadata that a start records."""
+    return {meta.FINGERPRINT: digest(fields), meta.FINGERPRINT_FIELDS: json.dumps(dict(fields), sort_keys=True)}
+
+
+def drifted_fields(seen: Seen, wanted: Fingerprint) -> tuple[str, ...]:
+    """The fields that changed since it was started; empty where none did or where nothing was recorded."""
+    recorded = seen.meta.get(meta.FINGERPRINT, "")
+    if not recorded or recorded == digest(wanted):
+        return ()
+    before = _fields(seen.meta.get(meta.FINGERPRINT_FIELDS, ""))
+    changed = tuple(sorted(key for key in before.keys() | wanted.keys() if before.get(key) != wanted.get(key)))
+    return changed or ("configuration",)
+
+
+def _fields(text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}

@@ -1,0 +1,61 @@
+"""Idleness and draining: verdicts on sessions that live."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.model import Seen
+
+STARTUP_GRACE = timedelta(seconds=60)
+
+
+def idle_at(seen: Seen, timeout: timedelta | None, *, grace: timedelta = STARTUP_GRACE) -> datetime | None:
+    """When it counts as idle unless it moves before; None where no limit is set or its activity is not known.
+
+    Activity from before the start is another life's; a fresh session has its grace on top of the limit.
+    """
+    if timeout is None or timeout <= timedelta(0) or seen.last_activity is None:
+        return None
+    floor = seen.started_at + grace if seen.started_at else seen.last_activity
+    return max(seen.last_activity, floor) + timeout
+
+
+class DrainReason(StrEnum):
+    """Why a session was asked to finish: only a surplus is undone by being wanted again."""
+
+    SURPLUS = "surplus"
+    DRIFT = "drift"
+    PERSON = "person"
+
+
+@dataclass(frozen=True)
+class Draining:
+    since: datetime | None
+    reason: DrainReason
+    acknowledged: bool
+
+
+def draining(seen: Seen) -> Draining | None:
+    """What its marks say. A mark without a readable time is never overdue, one without a reason a person's."""
+    value = seen.meta.get(meta.DRAIN, "")
+    acknowledged = bool(seen.meta.get(meta.DRAIN_ACK))
+    if not value and not acknowledged:
+        return None
+    try:
+        since: datetime | None = datetime.fromtimestamp(int(value), UTC)
+    except (ValueError, OverflowError, OSError):
+        since = None
+    reason = seen.meta.get(meta.DRAIN_REASON, "")
+    known = DrainReason(reason) if reason in {*DrainReason} else DrainReason.PERSON
+    return Draining(since, known, acknowledged)
+
+
+def overdue_at(marks: Draining, timeout: timedelta) -> datetime | None:
+    """When its time to finish is over; None for a timeout of 0, which waits for ever."""
+    return None if marks.since is None or timeout <= timedelta(0) else marks.since + timeout
+
+
+def drain_overdue(marks: Draining, timeout: timedelta, now: datetime) -> bool:
+    at = overdue_at(marks, timeout)
+    return at is not None and now > at

@@ -1,0 +1,96 @@
+"""A wanted session that is alive: let it be, or drain, restart or stop it, the first reason first."""
+
+from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.actions import (
+    Action,
+    AgentState,
+    ClearDrain,
+    Decision,
+    Drain,
+    Restart,
+    RestartReason,
+    Stop,
+    StopReason,
+    Verdict,
+)
+from lamplighter.domain.sessions.drift import drifted_fields
+from lamplighter.domain.sessions.idle import Draining, DrainReason, drain_overdue, draining, idle_at, overdue_at
+from lamplighter.domain.sessions.model import Seen
+from lamplighter.domain.sessions.outlook import Outlook, WantedAgent
+
+
+def decide(outlook: Outlook, agent: WantedAgent, seen: Seen) -> Decision:
+    marks = draining(seen)
+    action = _undrain(agent, seen, marks)
+    if action is None and not seen.attached:
+        action = (
+            _after_dependency(outlook, agent)
+            or _restart_request(agent, seen)
+            or _drained(outlook, agent, marks)
+            or _idle(outlook, agent, seen)
+            or _drift(agent, seen, marks)
+        )
+    verdict = _verdict(outlook, agent, seen, marks, action)
+    return Decision(verdict, () if action is None else (action,))
+
+
+def _undrain(agent: WantedAgent, seen: Seen, marks: Draining | None) -> Action | None:
+    """A surplus that is wanted again, and a drift that was taken back, stay; a person's wish stands."""
+    if marks is None or marks.acknowledged or marks.reason is DrainReason.PERSON:
+        return None
+    if marks.reason is DrainReason.DRIFT and drifted_fields(seen, agent.fingerprint):
+        return None
+    return ClearDrain(agent.session, agent.agent)
+
+
+def _after_dependency(outlook: Outlook, agent: WantedAgent) -> Action | None:
+    if outlook.fallen_dependency(agent):
+        return Stop(agent.session, agent.agent, StopReason.DEPENDENCY)
+    return None
+
+
+def _restart_request(agent: WantedAgent, seen: Seen) -> Action | None:
+    if seen.meta.get(meta.RESTART_REQUESTED):
+        return Restart(agent.session, agent.agent, RestartReason.REQUESTED)
+    return None
+
+
+def _drained(outlook: Outlook, agent: WantedAgent, marks: Draining | None) -> Action | None:
+    """It acknowledged, or its time is over while it works on nothing: still wanted, so it comes back fresh."""
+    if marks is None:
+        return None
+    overdue = drain_overdue(marks, agent.drain_timeout, outlook.now) and not outlook.is_busy(agent.session)
+    if not marks.acknowledged and not overdue:
+        return None
+    reason = RestartReason.DRIFT if marks.reason is DrainReason.DRIFT else RestartReason.DRAINED
+    return Restart(agent.session, agent.agent, reason, "" if marks.acknowledged else "drain timed out")
+
+
+def _idle(outlook: Outlook, agent: WantedAgent, seen: Seen) -> Action | None:
+    at = idle_at(seen, agent.idle_timeout, grace=outlook.wanted.startup_grace)
+    if at is not None and outlook.now > at:
+        return Restart(agent.session, agent.agent, RestartReason.IDLE)
+    return None
+
+
+def _drift(agent: WantedAgent, seen: Seen, marks: Draining | None) -> Action | None:
+    changed = drifted_fields(seen, agent.fingerprint)
+    if changed and marks is None:
+        return Drain(agent.session, agent.agent, DrainReason.DRIFT, ", ".join(changed))
+    return None
+
+
+def _verdict(
+    outlook: Outlook, agent: WantedAgent, seen: Seen, marks: Draining | None, action: Action | None
+) -> Verdict:
+    match action:
+        case Restart(reason=reason) | Stop(reason=reason):
+            return Verdict(agent.agent, AgentState.STARTING, str(reason))
+        case Drain(reason=reason):
+            return Verdict(agent.agent, AgentState.DRAINING, str(reason), outlook.now + agent.drain_timeout)
+        case _:
+            pass
+    if marks is not None and not isinstance(action, ClearDrain):
+        return Verdict(agent.agent, AgentState.DRAINING, str(marks.reason), overdue_at(marks, agent.drain_timeout))
+    idle = idle_at(seen, agent.idle_timeout, grace=outlook.wanted.startup_grace)
+    return Verdict(agent.agent, AgentState.RUNNING, "", idle)

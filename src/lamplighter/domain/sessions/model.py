@@ -1,0 +1,97 @@
+"""What a session is asked to be, and what is seen of it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import NewType
+
+SessionName = NewType("SessionName", str)
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
+
+
+def session_name(text: str) -> SessionName:
+    """`text` as a session's name. Raises ValueError for one that a directory or a terminal could not carry."""
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"`{text}` cannot name a session; use up to 128 letters, digits and the signs _ . @ + -")
+    return SessionName(text)
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """When a started program may be spoken to: a line begins with `prompt_prefix`, `mark` is on its screen, or
+    `delay` has passed. Nothing given: at once. What has not come `within` its time is waited for no longer.
+    """
+
+    prompt_prefix: str = ""
+    mark: str = ""
+    delay: timedelta = timedelta(0)
+    within: timedelta = timedelta(seconds=60)
+
+    @property
+    def reads_screen(self) -> bool:
+        return bool(self.prompt_prefix or self.mark)
+
+
+@dataclass(frozen=True)
+class Dialog:
+    """A question on the first screens: where `mark` shows, pick the option with `choose` in it, else press `keys`."""
+
+    mark: str
+    choose: str = ""
+    keys: tuple[str, ...] = ("Enter",)
+
+
+@dataclass(frozen=True)
+class CopyFile:
+    source: str
+    destination: str  # relative to the working directory
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is done around a start, on the machine where the session lives."""
+
+    overlay_dir: str = ""  # its files are copied into the working directory where none stand yet
+    copy_files: tuple[CopyFile, ...] = ()
+    before: tuple[str, ...] = ()  # shell commands before the program starts
+    after: tuple[str, ...] = ()  # shell commands once it is ready
+
+
+@dataclass(frozen=True)
+class SessionSpec:
+    """Everything a provider needs to start one session. `env` is the whole environment, nothing is inherited."""
+
+    name: SessionName
+    command: tuple[str, ...]
+    work_dir: str
+    env: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    meta: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    takes_input: bool = True  # headless programs read standard input to its end if it is open
+    readiness: Readiness = Readiness()
+    dialogs: tuple[Dialog, ...] = ()
+    process_names: tuple[str, ...] = ()
+    nudge: str = ""
+    setup: Setup = Setup()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The state of one session of this city at one moment.
+
+    `alive` is the program, not its container: a session that exists with a dead program is a zombie.
+    `session_id` names this start of it, so that two starts of one name are never mistaken for each other.
+    """
+
+    name: SessionName
+    alive: bool
+    session_id: str = ""
+    pid: int | None = None
+    exit_status: int | None = None
+    started_at: datetime | None = None
+    last_activity: datetime | None = None
+    attached: bool = False
+    meta: Mapping[str, str] = field(default_factory=lambda: NOTHING)

@@ -1,0 +1,132 @@
+"""What the patrol decides upon: the wish, the sight, the memory, and questions about all three."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.crashes import CrashLimit, SessionHistory
+from lamplighter.domain.sessions.drift import Fingerprint
+from lamplighter.domain.sessions.idle import STARTUP_GRACE
+from lamplighter.domain.sessions.model import Seen, SessionName
+from lamplighter.domain.sessions.supervise import Strategy, taken_along, without_rings
+
+DRAIN_TIMEOUT = timedelta(minutes=5)
+_BLANK = SessionHistory()
+
+
+@dataclass(frozen=True)
+class WantedAgent:
+    """One session that should run. `template` is the agent as declared, which instances of a pool share."""
+
+    agent: str
+    session: SessionName
+    template: str = ""
+    is_pool: bool = False
+    fingerprint: Fingerprint = field(default_factory=dict)
+    idle_timeout: timedelta | None = None
+    drain_timeout: timedelta = DRAIN_TIMEOUT
+    depends_on: tuple[str, ...] = ()
+    strategy: Strategy = Strategy.ONE_FOR_ONE
+
+    @property
+    def declared(self) -> str:
+        return self.template or self.agent
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the configuration asks for: sessions in the order of their starts, and rules for those not among them."""
+
+    agents: tuple[WantedAgent, ...] = ()
+    pools: Mapping[str, timedelta] = field(default_factory=dict)  # a declared pool, and how long its members may drain
+    suspended: frozenset[str] = frozenset()  # declared agents that are suspended, by themselves or with their rig
+    city_suspended: bool = False
+    limit: CrashLimit = field(default_factory=CrashLimit)
+    startup_grace: timedelta = STARTUP_GRACE
+
+
+@dataclass(frozen=True)
+class Sight:
+    """All sessions of the city, those at work on a bead, and those with an action under way."""
+
+    sessions: Mapping[SessionName, Seen] = field(default_factory=dict)
+    busy: frozenset[SessionName] = frozenset()
+    under_way: frozenset[SessionName] = frozenset()
+
+
+History = Mapping[SessionName, SessionHistory]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    wanted: Wanted
+    sight: Sight
+    history: History
+    now: datetime
+
+    def past(self, session: SessionName) -> SessionHistory:
+        return self.history.get(session, _BLANK)
+
+    def is_busy(self, session: SessionName) -> bool:
+        return session in self.sight.busy
+
+    def is_alive(self, session: SessionName) -> bool:
+        seen = self.sight.sessions.get(session)
+        return seen is not None and seen.alive
+
+    def waits_for(self, agent: WantedAgent) -> str:
+        """The first agent it depends on that is wanted but not up; empty when it may start."""
+        for name in self._needs.get(agent.declared, ()):
+            instances = self._by_template.get(name, ())
+            if instances and not any(self._is_up(one) for one in instances):
+                return name
+        return ""
+
+    def fallen_dependency(self, agent: WantedAgent) -> str:
+        """The dead agent whose strategy takes this one along; empty where there is none."""
+        return next((dead for dead, taken in self._taken_along.items() if agent.declared in taken), "")
+
+    def _is_up(self, agent: WantedAgent) -> bool:
+        """Alive and about to stay so: one that a death takes along has yet to come back."""
+        seen = self.sight.sessions.get(agent.session)
+        if seen is None or not seen.alive or agent.session in self.sight.under_way:
+            return False
+        return seen.attached or not self.fallen_dependency(agent)
+
+    @cached_property
+    def _by_template(self) -> dict[str, list[WantedAgent]]:
+        found: dict[str, list[WantedAgent]] = {}
+        for agent in self.wanted.agents:
+            found.setdefault(agent.declared, []).append(agent)
+        return found
+
+    @cached_property
+    def _needs(self) -> dict[str, tuple[str, ...]]:
+        return without_rings({agent.declared: agent.depends_on for agent in self.wanted.agents})
+
+    @cached_property
+    def _taken_along(self) -> dict[str, frozenset[str]]:
+        """Agents that died since the last look, each with those its strategy stops; a pool's death takes nobody."""
+        return {
+            agent.declared: taken_along(agent.declared, self._needs, agent.strategy)
+            for agent in self.wanted.agents
+            if agent.strategy is not Strategy.ONE_FOR_ONE and not agent.is_pool and self._just_died(agent.session)
+        }
+
+    def _just_died(self, session: SessionName) -> bool:
+        lives = self.past(session).lives
+        return bool(lives) and lives[-1].ended_at is None and not self.is_alive(session)
+
+
+def pool_of(seen: Seen) -> str:
+    return seen.meta.get(meta.POOL, "")
+
+
+def agent_of(seen: Seen) -> str:
+    return seen.meta.get(meta.AGENT, "") or seen.name
+
+
+def is_runs(seen: Seen) -> bool:
+    return bool(seen.meta.get(meta.RUN))

@@ -1,0 +1,51 @@
+"""Pools: which instances are wanted, from demand, bounds, and what the running ones are doing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lamplighter.domain.sessions.idle import draining
+from lamplighter.domain.sessions.model import Seen
+
+
+@dataclass(frozen=True)
+class Bounds:
+    least: int = 0
+    most: int = 1
+
+
+def instance_names(pool: str, most: int) -> tuple[str, ...]:
+    """One instance bears the pool's own name; several are numbered from 1."""
+    if most <= 1:
+        return (pool,) if most == 1 else ()
+    return tuple(f"{pool}-{number}" for number in range(1, most + 1))
+
+
+def demand_of(text: str) -> int | None:
+    """What a pool check printed, as a number; None where it is none: unknown, not zero."""
+    stripped = text.strip()
+    return int(stripped) if stripped.isascii() and stripped.removeprefix("-").isdigit() else None
+
+
+def wanted_instances(
+    pool: str, bounds: Bounds, demand: int | None, running: Mapping[str, Seen], busy: frozenset[str]
+) -> tuple[str, ...]:
+    """The instances to keep or start, by name. `running` holds the living ones of this pool, `busy` those at work.
+
+    Demand that is not known keeps what runs. The busy are kept whatever the demand; then those not asked to leave;
+    then the most recently active. Missing ones take the lowest free names.
+    """
+    names = instance_names(pool, bounds.most)
+    living = [name for name in running if running[name].alive and (name in names or name in busy)]
+    asked = len(living) if demand is None else demand
+    size = max(bounds.least, min(asked, bounds.most))
+    working = [name for name in living if name in busy]
+    resting = sorted((name for name in living if name not in busy), key=lambda name: _rank(name, running[name]))
+    kept = working + resting[: max(size - len(working), 0)]
+    fresh = [name for name in names if name not in living]
+    return tuple(sorted(kept + fresh[: max(size - len(kept), 0)], key=lambda name: (len(name), name)))
+
+
+def _rank(name: str, seen: Seen) -> tuple[bool, float, int, str]:
+    """Best to keep first."""
+    active = seen.last_activity or seen.started_at
+    return (draining(seen) is not None, -active.timestamp() if active else 0.0, len(name), name)
