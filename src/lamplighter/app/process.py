@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from lamplighter import __version__
@@ -14,9 +15,12 @@ from lamplighter.adapters.control import ControlServer
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerLock
+from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.settings import Settings
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import host, locate
+from lamplighter.daemon.reloader import Reloader
+from lamplighter.daemon.ticks import Phase
 from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
@@ -108,11 +112,36 @@ class _Process:
         controller = Controller.build(
             config.city, store=store, proofs=proofs, clock=self._clock, owner=owner.id, export=self._paths.events_export
         )
+        self._reloader = self._reloading(controller, config)
+        controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(wakes)
         return controller, Started(self._paths, config, str(place), took_over)
 
+    def _reloading(self, controller: Controller, config: LoadedCity) -> Reloader:
+        self._watch = Watch(config.sources)
+
+        async def swap(new: LoadedCity) -> None:
+            controller.ticks.swap(self._phases(controller, new), new.city.daemon.patrol_interval)
+            self._watch.refresh(new.sources)
+
+        load = partial(load_city, self._paths.root, env=self._settings.env)
+        return Reloader(config, load, swap, controller.store, self._clock)
+
+    def _phases(self, controller: Controller, config: LoadedCity) -> list[Phase]:
+        return [Phase("reload", self._reloader.tick), *controller.phases(config.city)]
+
+    async def _notice_changes(self, controller: Controller) -> None:
+        async for _ in self._watch.changes():
+            self._reloader.touch()
+            controller.ticks.rouse("reload")
+
     async def _open_control(self, stack: AsyncExitStack, controller: Controller) -> None:
-        verbs = {"stop": self._verb_stop, "status": self._verb_status(controller), "wake": self._verb_wake(controller)}
+        verbs = {
+            "stop": self._verb_stop,
+            "status": self._verb_status(controller),
+            "wake": self._verb_wake(controller),
+            "reload": self._verb_reload(controller),
+        }
         server = ControlServer(self._paths.socket, verbs)
         await server.start()
         stack.push_async_callback(server.close)
@@ -123,7 +152,11 @@ class _Process:
     async def _supervise(self, controller: Controller) -> None:
         """Until told to stop, or until a part fails for good, which is raised."""
         supervisor = Supervisor(self._clock)
-        tree = asyncio.create_task(supervisor.run([Child("ticks", controller.ticks.loop)]), name="tree")
+        children = [
+            Child("ticks", controller.ticks.loop),
+            Child("watch", partial(self._notice_changes, controller), stop=self._end_watch),
+        ]
+        tree = asyncio.create_task(supervisor.run(children), name="tree")
         told = asyncio.create_task(self._stop.wait(), name="stop")
         await asyncio.wait({tree, told}, return_when=asyncio.FIRST_COMPLETED)
         told.cancel()
@@ -132,6 +165,9 @@ class _Process:
         tree.cancel()
         with suppress(asyncio.CancelledError):
             await tree
+
+    async def _end_watch(self) -> None:
+        self._watch.close()
 
     async def _tell(self, event_type: str, controller: Controller, payload: Mapping[str, Any]) -> None:
         fact = Act(ACTOR, self._clock.now()).event(event_type, subject=controller.city.name, payload=dict(payload))
@@ -162,11 +198,19 @@ class _Process:
                 "version": __version__,
                 "since": rfc3339(self._since),
                 "last_tick_at": None if last is None else rfc3339(last),
-                "config_error": None,
+                "config_error": self._reloader.error,
                 "problems": controller.ticks.problems,
             }
 
         return status
+
+    def _verb_reload(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
+        async def reload(_request: Mapping[str, Any]) -> Mapping[str, Any]:
+            answer = self._reloader.asked()
+            controller.ticks.rouse("reload")
+            return {"config_error": await answer}
+
+        return reload
 
     def _verb_wake(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
         async def wake(_request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -34,9 +34,7 @@ class OpenCity:
 
     @cached_property
     def config(self) -> "LoadedCity":
-        from lamplighter.adapters.files.layers import load_city
-
-        return load_city(self.paths.root, env=self.settings.env)
+        return self.load_config()
 
     @cached_property
     def place(self) -> Place:
@@ -51,6 +49,12 @@ class OpenCity:
         from lamplighter.app.beads import bead_store
 
         return bead_store(self)
+
+    def load_config(self, *, strict: bool = False) -> "LoadedCity":
+        """Read anew. Raises ConfigInvalid with every problem; `strict` counts notes among them."""
+        from lamplighter.adapters.files.layers import load_city
+
+        return load_city(self.paths.root, env=self.settings.env, strict=strict)
 
     def act(self, actor: str | None = None) -> Act:
         return Act(actor=actor or self.settings.actor, at=self.clock.now(), run=self.settings.run)

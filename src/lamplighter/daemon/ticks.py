@@ -43,11 +43,25 @@ class Ticks:
     _woken: set[str] = field(default_factory=set)
     _next_patrol: float = 0.0
     _last: dict[str, float] = field(default_factory=dict)
+    _waker: Waker | None = None
+    _swapped: bool = False
 
     def listen(self, waker: Waker) -> None:
+        self._waker = waker
         for phase in self.phases:
             if phase.topics:
                 waker.watch(phase.topics, partial(self.rouse, phase.name), phase)
+
+    def swap(self, phases: list[Phase], patrol_interval: timedelta) -> None:
+        """Other phases from now on; a pass under way ends after the phase that is running, and a whole one follows."""
+        if self._waker is not None:
+            for phase in self.phases:
+                self._waker.unsubscribe(phase)
+        self.phases, self.patrol_interval = phases, patrol_interval
+        if self._waker is not None:
+            self.listen(self._waker)
+        self._swapped = True
+        self.rouse_all()
 
     def rouse(self, phase: str) -> None:
         self._woken.add(phase)
@@ -64,7 +78,13 @@ class Ticks:
         patrol = now >= self._next_patrol
         if patrol:
             self._next_patrol = now + self.patrol_interval.total_seconds()
-        ran = [phase.name for phase in self.phases if await self._run(phase, now, patrol or phase.name in woken)]
+        ran: list[str] = []
+        self._swapped = False
+        for phase in self.phases:
+            if await self._run(phase, now, patrol or phase.name in woken):
+                ran.append(phase.name)
+            if self._swapped:
+                break
         self.last_tick_at = self.clock.now()
         return ran
 

@@ -22,17 +22,25 @@ class Controller:
     city: City
     store: Store
     ticks: Ticks
+    proofs: Proofs
+    owner: str
+    export: Path
 
     @staticmethod
     def build(city: City, *, store: Store, proofs: Proofs, clock: Clock, owner: str, export: Path) -> "Controller":
-        upkeep = Upkeep(store, proofs, clock, owner)
-        phases = [
+        controller = Controller(city, store, Ticks([], clock, city.daemon.patrol_interval), proofs, owner, export)
+        controller.ticks.phases = controller.phases(city)
+        return controller
+
+    def phases(self, city: City) -> list[Phase]:
+        """What this controller looks after when `city` is its configuration, in the order of a tick."""
+        upkeep = Upkeep(self.store, self.proofs, self.ticks.clock, self.owner)
+        return [
             Phase("clock", upkeep.check_clock),
             Phase("owners", upkeep.bury_dead),
             *_wisps(city, upkeep),
-            *_events(city, upkeep, Exporter(store, export)),
+            *_events(city, upkeep, Exporter(self.store, self.export)),
         ]
-        return Controller(city, store, Ticks(phases, clock, city.daemon.patrol_interval))
 
 
 def _wisps(city: City, upkeep: Upkeep) -> list[Phase]:

@@ -14,3 +14,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean `provider`?`, or nothing when no known name is near."""
     name = nearest(word, known)
     return f"; did you mean `{name}`?" if name else ""
+
+
+def full_stop(word: str, known: Iterable[str]) -> str:
+    """How a sentence about an unknown name ends: with the nearest known one, or just with a full stop."""
+    return did_you_mean(word, known) or "."

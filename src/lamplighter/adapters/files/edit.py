@@ -10,7 +10,7 @@ from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.tree import KeyPath, Place, Table
 from lamplighter.domain.city.variables import rig_of
 from lamplighter.kit.errors import Conflict, NotFound
-from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.nearest import did_you_mean, full_stop
 
 OWN_LAYERS = frozenset({"city", "fragment"})
 CITY_FILE = "city.toml"
@@ -49,7 +49,7 @@ def suspend_rig(loaded: LoadedCity, name: str, *, suspended: bool) -> Edit:
     """Raises NotFound."""
     rigs = {rig.get("name"): rig for rig in loaded.table.tables("rigs")}
     if name not in rigs:
-        raise NotFound(f"There is no rig `{name}`{did_you_mean(name, rigs)}.", hint="`lamp rig list` shows them.")
+        raise NotFound(f"There is no rig `{name}`{full_stop(name, rigs)}", hint="`lamp rig list` shows them.")
     rig = rigs[name]
     place = rig.at("suspended") if "suspended" in rig.leaves else None
     return _switch(place, (*rig.place.path, "suspended"), _file(rig.place), suspended=suspended)

@@ -13,7 +13,7 @@ from lamplighter.domain.city.tree import Leaf, Table
 from lamplighter.kit.durations import format_duration
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.masking import MASK, masked
-from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.nearest import full_stop
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 _STEP = re.compile(r'"([^"]*)"|([^."\[\]]+)|\[(\d+)\]')
@@ -80,7 +80,7 @@ def _explained(table: Table, model: object, steps: list[str], prefix: str) -> It
     known = keys_of(table.section)
     key = known.get(first)
     if key is None:
-        raise NotFound(f"`{prefix}{first}` is not a setting{did_you_mean(first, known)}.")
+        raise NotFound(f"`{prefix}{first}` is not a setting{full_stop(first, known)}")
     here = f"{prefix}{first}"
     leaf = table.leaves.get(first)
     value = getattr(model, attribute(first))
@@ -115,7 +115,7 @@ def _rows(leaf: Leaf | None, models: object, rest: list[str], here: str) -> Iter
         return
     name = rest[0]
     if name not in named:
-        raise NotFound(f"There is no `{name}` in `{here}`{did_you_mean(name, named)}.")
+        raise NotFound(f"There is no `{name}` in `{here}`{full_stop(name, named)}")
     yield from _inside(named[name], by_name[name], rest[1:], f"{here}.{_bare(name)}")
 
 

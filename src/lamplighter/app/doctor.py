@@ -1,0 +1,140 @@
+"""Looking a city over: each check says what it found, and what to do or what it mended."""
+
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lamplighter.adapters.control import ask
+from lamplighter.adapters.files.formulas import formula_files, read_formula_file
+from lamplighter.adapters.files.lock import controller_pid
+from lamplighter.app.wiring import OpenCity
+from lamplighter.kit.errors import LampError
+
+LOW_DISK = 200 << 20
+
+
+class Level(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+    MENDED = "mended"
+
+
+@dataclass(frozen=True)
+class Finding:
+    check: str
+    level: Level
+    detail: str
+    advice: str = ""
+
+
+def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
+    """Every check in turn; one that fails says so and the next goes on."""
+    checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
+        _structure, _config, _store, _controller, _formulas, _rigs, _programs, _disk,
+    ]  # fmt: skip
+    found: list[Finding] = []
+    for check in checks:
+        try:
+            found += check(city, fix)
+        except LampError as error:
+            found.append(Finding(check.__name__.strip("_"), Level.PROBLEM, error.message, error.hint))
+    return found
+
+
+def _structure(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001  one shape for all checks
+    runtime = city.paths.runtime
+    mode = stat.S_IMODE(runtime.stat().st_mode)
+    city.paths.city_id()
+    if mode & 0o077 == 0:
+        yield Finding("structure", Level.OK, f"{runtime} is private.")
+    elif fix:
+        runtime.chmod(0o700)
+        yield Finding("structure", Level.MENDED, f"{runtime} had mode {mode:o}; it is 700 now.")
+    else:
+        yield Finding("structure", Level.PROBLEM, f"{runtime} has mode {mode:o}: others can read it.", "Use --fix.")
+
+
+def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    loaded = city.config
+    yield Finding("config", Level.OK, f"{len(loaded.city.agents)} agents, {len(loaded.city.rigs)} rigs.")
+    for note in loaded.warnings:
+        yield Finding("config", Level.NOTE, str(note))
+
+
+def _store(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    from lamplighter.store.errors import StoreMissing, StoreOld
+    from lamplighter.store.place import migrate
+
+    try:
+        city.store.read(lambda tx: tx.cities.find())
+    except (StoreOld, StoreMissing) as error:
+        if not fix:
+            raise
+        applied = migrate(city.place)
+        yield Finding("store", Level.MENDED, f"{error.message} Applied {len(applied)} migrations.")
+    else:
+        yield Finding("store", Level.OK, f"{city.place} answers.")
+
+
+def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    pid = controller_pid(city.paths.lock)
+    if pid is not None:
+        state = ask(city.paths.socket, "status", within=2.0)
+        yield Finding("controller", Level.OK, f"Process {pid} runs the city and answers.")
+        for name, problem in {"config": state["config_error"], **state["problems"]}.items():
+            if problem:
+                yield Finding("controller", Level.PROBLEM, f"{name}: {problem}", "See its log.")
+        return
+    yield Finding("controller", Level.NOTE, "The city is not running.", "`lamp up` runs it.")
+    for left in (city.paths.socket, city.paths.pid_file):
+        if not left.exists():
+            continue
+        if fix:
+            left.unlink()
+            yield Finding("controller", Level.MENDED, f"Removed {left.name}, left by a controller that is gone.")
+        else:
+            yield Finding("controller", Level.PROBLEM, f"{left.name} was left by a dead controller.", "Use --fix.")
+
+
+def _formulas(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    files = formula_files(city.formula_layers())
+    wrong = 0
+    for path in files.values():
+        try:
+            read_formula_file(path)
+        except LampError as error:
+            wrong += 1
+            yield Finding("formulas", Level.PROBLEM, error.message, error.hint)
+    if not wrong:
+        yield Finding("formulas", Level.OK, f"{len(files)} formulas are right.")
+
+
+def _rigs(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    loaded = city.config.city
+    for rig in loaded.rigs:
+        path = loaded.rig_path(rig)
+        if not path.is_dir():
+            yield Finding("rigs", Level.PROBLEM, f"Rig {rig.name}: {path} is not there.", "Mend its path in city.toml.")
+        elif not (path / ".git").exists():
+            yield Finding("rigs", Level.NOTE, f"Rig {rig.name}: {path} is not a git repository.")
+        else:
+            yield Finding("rigs", Level.OK, f"Rig {rig.name} is at {path}.")
+
+
+def _programs(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    wanted = {"git": "topologies and worktrees", "tmux": "sessions a person can attach to"}
+    for program, purpose in wanted.items():
+        path = shutil.which(program, path=city.settings.env.get("PATH"))
+        if path is None:
+            yield Finding("programs", Level.NOTE, f"{program} is not installed.", f"It serves {purpose}.")
+        else:
+            yield Finding("programs", Level.OK, f"{program} is {path}.")
+
+
+def _disk(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    free = shutil.disk_usage(city.paths.runtime).free
+    level = Level.PROBLEM if free < LOW_DISK else Level.OK
+    yield Finding("disk", level, f"{free >> 20} MiB are free.", "Free some space." if level is Level.PROBLEM else "")
