@@ -1,9 +1,73 @@
 """Which bead store a city uses, by `[beads] provider`."""
 
+import tomllib
+
 from lamplighter.app.wiring import OpenCity
 from lamplighter.ports.beads import BeadStore
 from lamplighter.services.own_beads import OwnBeads
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.adapters.beads.command import Program
+    from lamplighter.services.import_beads import Imported
+
+_OURS = ("store", "file")
+
 
 def bead_store(city: OpenCity) -> BeadStore:
-    return OwnBeads(city.store, ids=city.ids, prefix=city.prefix, act=city.act)
+    """The adapters of outside stores are imported only where one is used."""
+    provider = bead_provider(city)
+    if provider in _OURS:
+        if provider == "file":
+            import_bead_file(city)
+        return OwnBeads(city.store, ids=city.ids, prefix=city.prefix, act=city.act)
+    from lamplighter.adapters.beads.external import ExternalBeads
+
+    if provider == "bd":
+        from lamplighter.adapters.beads.bd import BdBackend
+
+        return ExternalBeads(BdBackend(_program(city, "bd")))
+    from lamplighter.adapters.beads.exec import ExecBackend, script_path
+
+    script = script_path(provider.removeprefix("exec:"), city.paths.root, city.settings.env.get("PATH"))
+    return ExternalBeads(ExecBackend(_program(city, script)))
+
+
+def import_bead_file(city: OpenCity) -> "Imported | None":
+    """Take `.gc/beads.json` over, once; None when there is none. A try that was cut off may be repeated."""
+    from lamplighter.adapters.beads.file import FILE, put_aside, read_beads_file
+    from lamplighter.services.import_beads import import_beads
+
+    path = city.paths.runtime / FILE
+    beads = read_beads_file(path)
+    if beads is None:
+        return None
+    done = city.store.transact(import_beads, beads, source=str(path), act=city.act())
+    put_aside(path)
+    return done
+
+
+def bead_provider(city: OpenCity) -> str:
+    """The provider without reading the whole configuration, where city.toml alone can say it."""
+    env = city.settings.env
+    named = env.get("LAMP_BEADS_PROVIDER") or env.get("GC_BEADS") or _in_city_toml(city)
+    return named if named in _OURS else city.config.city.beads.provider
+
+
+def _in_city_toml(city: OpenCity) -> str | None:
+    """None when more than this file must be read, or something in it is wrong."""
+    try:
+        tree = tomllib.loads(city.paths.config.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    beads = tree.get("beads", {})
+    if "include" in tree or not isinstance(beads, dict) or beads.keys() - {"provider"}:
+        return None
+    found = beads.get("provider", "store")
+    return found if isinstance(found, str) else None
+
+
+def _program(city: OpenCity, path: str) -> "Program":
+    from lamplighter.adapters.beads.command import Program
+
+    return Program(path, city.paths.root, city.settings.env, city.clock.monotonic)

@@ -17,10 +17,7 @@ def cook(tx: Tx, plan: Plan, *, prefix: str, ids: IdSource, act: Act) -> Bead:
     """Create the root and every step, or nothing. Needs between steps become needs between their beads."""
     root = beads.create(tx, plan.root, prefix=prefix, ids=ids, act=act)
     made: dict[str, str] = {}
-    waiting = list(plan.steps)
-    while waiting:
-        step = next(step for step in waiting if all(need in made for need in step.needs))
-        waiting.remove(step)
+    for step in plan.in_order():
         needs = tuple(made[need] for need in step.needs)
         bead = beads.create(tx, replace(step, parent=root.id, needs=needs), prefix=prefix, ids=ids, act=act)
         made[step.ref or bead.id] = bead.id
@@ -28,8 +25,10 @@ def cook(tx: Tx, plan: Plan, *, prefix: str, ids: IdSource, act: Act) -> Bead:
 
 
 def collect(tx: Tx, *, closed_before: datetime) -> int:
-    """Delete a batch of ephemeral molecules closed before then, with their steps; returns how many molecules."""
-    roots = tx.beads.collectable(before=closed_before, limit=COLLECT_AT_ONCE)
-    if roots:
-        tx.beads.delete_trees(roots)
-    return len(roots)
+    """Delete a batch of ephemeral molecules closed before then, with their steps; returns how many, so that the
+    caller goes on until none is left.
+    """
+    wisps = tx.beads.collectable(before=closed_before, limit=COLLECT_AT_ONCE)
+    if wisps:
+        tx.beads.delete_trees(wisps)
+    return len(wisps)

@@ -10,9 +10,9 @@ from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp
 
 INSERT = """
     INSERT INTO beads (city_id, id, title, type, status, assignee, sender, parent_id, root_id, ref, description,
-                       metadata, ephemeral, run_id, created_at, updated_at)
-    VALUES (:city, :id, :title, :type, 'open', :assignee, :sender, :parent, :root, :ref, :description,
-            :metadata, :ephemeral, :run, :now, :now)
+                       metadata, ephemeral, run_id, created_at, updated_at, closed_at)
+    VALUES (:city, :id, :title, :type, :status, :assignee, :sender, :parent, :root, :ref, :description,
+            :metadata, :ephemeral, :run, :created, :updated, :closed)
     ON CONFLICT (city_id, id) DO NOTHING"""
 _COLUMNS = """
     SELECT id, title, type, status, assignee, sender, parent_id, root_id, ref, description, metadata, ephemeral, run_id,
@@ -62,11 +62,15 @@ LABELS_OF = """
     SELECT bead_id, label FROM bead_labels WHERE city_id = :city AND bead_id {any:ids} ORDER BY bead_id, label"""
 NEEDS_OF = """
     SELECT bead_id, needs_id FROM bead_needs WHERE city_id = :city AND bead_id {any:ids} ORDER BY bead_id, needs_id"""
-# the index beads_to_collect serves this
+# the index beads_to_collect serves this; one that is being reopened just now is passed over
 COLLECTABLE = """
     SELECT id FROM beads WHERE city_id = :city AND ephemeral = 1 AND closed_at IS NOT NULL AND closed_at < :before
-    AND id = root_id ORDER BY closed_at LIMIT :limit"""
-DELETE_TREE = "DELETE FROM beads WHERE city_id = :city AND root_id {any:roots}"
+    ORDER BY closed_at LIMIT :limit {skip_claimed}"""
+DELETE_TREES = """
+    WITH RECURSIVE below (id) AS (
+        SELECT id FROM beads WHERE city_id = :city AND id {any:tops}
+        UNION SELECT beads.id FROM beads JOIN below ON beads.parent_id = below.id WHERE beads.city_id = :city)
+    DELETE FROM beads WHERE city_id = :city AND id IN (SELECT id FROM below)"""
 COUNT = "SELECT status, count(*) AS count FROM beads WHERE city_id = :city GROUP BY status"
 
 
@@ -77,21 +81,37 @@ class Beads:
 
     def insert(self, bead_id: str, new: NewBead, *, root: str, run: str | None, now: datetime) -> bool:
         """False when the id is taken."""
-        params = {
-            "city": self._city,
-            "id": bead_id,
-            "title": new.title,
-            "type": new.type,
-            "assignee": new.assignee,
-            "sender": new.sender,
-            "parent": new.parent,
-            "root": root,
-            "ref": new.ref,
-            "description": new.description,
-            "metadata": json.dumps(dict(new.metadata)),
-            "ephemeral": int(new.ephemeral),
-            "run": run,
-            "now": stamp(now),
+        bead = Bead(
+            id=bead_id,
+            title=new.title,
+            type=new.type,
+            status=BeadStatus.OPEN,
+            labels=(),
+            assignee=new.assignee or None,
+            sender=new.sender or None,
+            parent=new.parent,
+            root=root,
+            needs=(),
+            ref=new.ref,
+            description=new.description,
+            metadata=new.metadata,
+            ephemeral=new.ephemeral,
+            run=run,
+            created_at=now,
+            updated_at=now,
+            closed_at=None,
+        )
+        return self.insert_whole(bead)
+
+    def insert_whole(self, bead: Bead) -> bool:
+        """A bead as it is, save for labels and needs; False when the id is taken."""
+        params = self._columns(bead) | {
+            "sender": bead.sender,
+            "root": bead.root,
+            "ref": bead.ref,
+            "ephemeral": int(bead.ephemeral),
+            "run": bead.run,
+            "created": stamp(bead.created_at),
         }
         return self._db.execute(INSERT, params) == 1
 
@@ -106,22 +126,8 @@ class Beads:
         return None if row is None else row["root_id"]
 
     def save(self, bead: Bead) -> None:
-        self._db.execute(
-            UPDATE,
-            {
-                "city": self._city,
-                "id": bead.id,
-                "title": bead.title,
-                "type": bead.type,
-                "status": bead.status.value,
-                "assignee": bead.assignee,
-                "parent": bead.parent,
-                "description": bead.description,
-                "metadata": json.dumps(dict(bead.metadata)),
-                "updated": stamp(bead.updated_at),
-                "closed": stamp_or_none(bead.closed_at),
-            },
-        )
+        """All that may change, save for its root, labels and needs."""
+        self._db.execute(UPDATE, self._columns(bead))
 
     def move_subtree(self, bead: str, root: str) -> None:
         self._db.execute(MOVE_SUBTREE, {"city": self._city, "id": bead, "root": root})
@@ -174,12 +180,27 @@ class Beads:
         params = {"city": self._city, "before": stamp(before), "limit": limit}
         return [row["id"] for row in self._db.rows(COLLECTABLE, params)]
 
-    def delete_trees(self, roots: list[str]) -> int:
-        """Delete these roots with everything below them."""
-        return self._db.execute(DELETE_TREE, {"city": self._city, "roots": json.dumps(roots)})
+    def delete_trees(self, tops: list[str]) -> int:
+        """Delete these with everything below them."""
+        return self._db.execute(DELETE_TREES, {"city": self._city, "tops": json.dumps(tops)})
 
     def counts(self) -> dict[str, int]:
         return {row["status"]: row["count"] for row in self._db.rows(COUNT, {"city": self._city})}
+
+    def _columns(self, bead: Bead) -> dict[str, Any]:
+        return {
+            "city": self._city,
+            "id": bead.id,
+            "title": bead.title,
+            "type": bead.type,
+            "status": bead.status.value,
+            "assignee": bead.assignee,
+            "parent": bead.parent,
+            "description": bead.description,
+            "metadata": json.dumps(dict(bead.metadata)),
+            "updated": stamp(bead.updated_at),
+            "closed": stamp_or_none(bead.closed_at),
+        }
 
     def _one(self, sql: str, bead: str) -> Bead | None:
         row = self._db.row(sql, {"city": self._city, "id": bead})

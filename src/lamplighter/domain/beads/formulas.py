@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
 
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.nearest import did_you_mean
 
-_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_PLACEHOLDER = re.compile(r"\{\{\s*(" + _VARIABLE.pattern + r")\s*\}\}")
 _TOP_KEYS = ("formula", "description", "version", "vars", "steps")
 _STEP_KEYS = ("id", "title", "description", "needs")
 _VAR_KEYS = ("description", "default", "required")
@@ -29,6 +30,11 @@ class Step:
     title: str
     description: str = ""
     needs: tuple[str, ...] = ()
+
+    @property
+    def ref(self) -> str:
+        """What other steps, and the bead cooked from it, know it by."""
+        return self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,16 @@ class Plan:
 
     root: NewBead
     steps: tuple[NewBead, ...]
+    values: Mapping[str, str] = field(default_factory=dict)
+    """The variables as they were given, for a store that cooks the formula by itself."""
+
+    def in_order(self) -> list[NewBead]:
+        """Steps so that each comes after what it needs. Raises FormulaInvalid for needs that cannot be met."""
+        ordered = in_order(self.steps)
+        if len(ordered) < len(self.steps):
+            stuck = ", ".join(step.ref or step.title for step in self.steps if step not in ordered)
+            raise FormulaInvalid(self.root.ref or self.root.title, [f"steps: these can never be done: {stuck}"])
+        return ordered
 
 
 class FormulaInvalid(LampError):
@@ -114,27 +130,42 @@ def plan(formula: Formula, *, title: str | None, values: Mapping[str, str]) -> P
         return _PLACEHOLDER.sub(lambda mark: filled.get(mark[1]) or "", text)
 
     root = NewBead(
-        title=title or formula.name, type="molecule", ref=formula.name, description=fill(formula.description)
+        title=title or formula.name,
+        type="molecule",
+        ref=formula.name,
+        description=fill(formula.description),
+        ephemeral=True,
     )
     steps = tuple(
         NewBead(title=fill(step.title), ref=step.id, needs=step.needs, description=fill(step.description))
         for step in formula.steps
     )
-    return Plan(root, steps)
+    return Plan(root, steps, values=dict(values))
 
 
-def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Steps so that each comes after what it needs; those in a circle are left out."""
-    done: set[str] = set()
-    ordered: list[Step] = []
+class _Needy(Protocol):
+    @property
+    def needs(self) -> tuple[str, ...]: ...
+
+    @property
+    def ref(self) -> str | None: ...
+
+
+N = TypeVar("N", bound=_Needy)
+
+
+def in_order(steps: Sequence[N]) -> list[N]:
+    """Steps so that each comes after what it needs; those in a circle, and those behind one, are left out."""
+    done: set[str | None] = set()
+    ordered: list[N] = []
     waiting = list(steps)
     while waiting:
-        free = [step for step in waiting if all(need in done for need in step.needs)]
+        free = [step for step in waiting if done.issuperset(step.needs)]
         if not free:
             break
         ordered += free
-        done |= {step.id for step in free}
-        waiting = [step for step in waiting if step.id not in done]
+        done |= {step.ref for step in free}
+        waiting = [step for step in waiting if step not in free]
     return ordered
 
 
@@ -146,17 +177,33 @@ def _variables(tree: Any, problems: list[str]) -> tuple[Variable, ...]:
     for name, entry in tree.items():
         if not isinstance(entry, Mapping):
             entry = {"default": entry}  # noqa: PLW2901  the short form: a variable with just its default
-        problems += _unknown(entry, _VAR_KEYS, f"vars.{name}.")
-        default = entry.get("default")
-        found.append(
-            Variable(
-                name=name,
-                description=str(entry.get("description", "")),
-                default=None if default is None else str(default),
-                required=bool(entry.get("required", default is None)),
-            )
-        )
+        found.append(_variable(name, entry, problems))
     return tuple(found)
+
+
+def _variable(name: str, entry: Mapping[str, Any], problems: list[str]) -> Variable:
+    where = f"vars.{name}"
+    problems += _unknown(entry, _VAR_KEYS, f"{where}.")
+    if not _VARIABLE.fullmatch(name):
+        problems.append(f"{where}: no text can name it; use letters, digits, `_` and `-`")
+    default = entry.get("default")
+    if default is not None and not isinstance(default, str | int | float):
+        problems.append(f"{where}.default: is a text or a number")
+    required = entry.get("required", default is None)
+    if not isinstance(required, bool):
+        problems.append(f"{where}.required: is true or false")
+    return Variable(
+        name=name,
+        description=_text(entry, "description", f"{where}.description", problems),
+        default=_as_text(default),
+        required=required is True,
+    )
+
+
+def _as_text(default: Any) -> str | None:
+    if isinstance(default, bool):
+        return "true" if default else "false"
+    return None if default is None else str(default)
 
 
 def _steps(tree: Any, problems: list[str]) -> list[Step]:
@@ -195,9 +242,22 @@ def _check_steps(steps: list[Step], problems: list[str]) -> None:
             for need in step.needs
             if need not in ids
         ]
-    circle = [step.id for step in steps if step not in in_order(steps) and all(need in ids for need in step.needs)]
-    if circle and not any("which is no step" in problem for problem in problems):
+    circle = _circle([step for step in steps if set(step.needs) <= set(ids)])
+    if circle:
         problems.append(f"steps: these wait for one another in a circle: {', '.join(circle)}")
+
+
+def _circle(steps: list[Step]) -> list[str]:
+    """The ids of steps that wait for one another; those that only wait behind them are no part of it."""
+    known = {step.id for step in steps}
+    ordered = in_order([replace(step, needs=tuple(need for need in step.needs if need in known)) for step in steps])
+    left = [step for step in steps if step.id not in {done.id for done in ordered}]
+    while True:
+        wanted = {need for step in left for need in step.needs}
+        inside = [step for step in left if step.id in wanted]
+        if len(inside) == len(left):
+            return [step.id for step in left]
+        left = inside
 
 
 def _check_placeholders(formula: Formula, problems: list[str]) -> None:
@@ -225,6 +285,7 @@ def _text(tree: Mapping[str, Any], key: str, where: str, problems: list[str], *,
     if value is None and not required:
         return ""
     if not isinstance(value, str) or (required and not value.strip()):
-        problems.append(f"{where}: is missing" if value is None else f"{where}: is a text that is not empty")
+        wanted = "is a text that is not empty" if required else "is a text"
+        problems.append(f"{where}: is missing" if value is None else f"{where}: {wanted}")
         return ""
     return value

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from lamplighter.kit.clock import rfc3339
-from lamplighter.kit.errors import Conflict, NotFound, UsageError
+from lamplighter.kit.errors import Conflict, NotFound
 
 
 class BeadStatus(StrEnum):
@@ -26,8 +26,6 @@ NOT_READY = BOOKKEEPING | CONTAINERS | {"message"}
 
 OWNED = "owned"
 POOL_LABEL = "pool:"
-LONGEST_TITLE = 500
-LONGEST_TEXT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +140,6 @@ class NeedsCycle(Conflict):
         )
 
 
-def checked(new: NewBead) -> NewBead:
-    """Raises UsageError for a bead that cannot be kept as it is."""
-    if not new.title.strip():
-        raise UsageError("A bead needs a title.", hint="Say in a few words what is to be done.")
-    if len(new.title) > LONGEST_TITLE:
-        raise UsageError(
-            f"A title has at most {LONGEST_TITLE} characters; this one has {len(new.title)}.",
-            hint="Put the rest into the description.",
-        )
-    if len(new.description) > LONGEST_TEXT:
-        raise UsageError(f"A description has at most {LONGEST_TEXT} characters.", hint="Keep long texts in a file.")
-    for word in (new.type, *new.labels):
-        check_word(word)
-    return new
-
-
-def check_word(word: str) -> None:
-    """Types and labels are single words, so that they can be listed, matched and typed."""
-    if not word or len(word) > 200 or any(character.isspace() or ord(character) < 32 for character in word):
-        raise UsageError(f"`{word}` is not a label or type.", hint="Use one word without spaces, such as `pool:coder`.")
+class BelowItself(Conflict):
+    def __init__(self, bead: str, parent: str) -> None:
+        super().__init__(f"Bead {parent} lies below {bead}.", hint="Choose a parent outside its own tree.")
