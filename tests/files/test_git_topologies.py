@@ -81,6 +81,7 @@ def test_content_that_is_not_what_the_lock_recorded_is_refused(
     (root / ".gc/topologies/far").rename(root / "away")
     with pytest.raises(ConfigInvalid, match=r"does not have the content that topology\.lock recorded"):
         names(root)
+    assert not (root / ".gc/topologies/far").exists()
 
 
 def test_files_changed_in_the_cache_are_noticed(make_city: MakeCity, make_repository: MakeRepository) -> None:

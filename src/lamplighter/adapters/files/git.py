@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lamplighter.kit.errors import LampError, Unavailable
@@ -18,8 +18,13 @@ class FetchFailed(Unavailable):
     """A repository could not be fetched; the message names it without any password."""
 
 
-def fetch_into(target: Path, source: str, ref: str, env: Mapping[str, str]) -> str:
-    """Put `ref` of `source` at `target`, replacing what is there only when all went well; returns the commit."""
+def fetch_into(
+    target: Path, source: str, ref: str, env: Mapping[str, str], *, accept: Callable[[Path, str], None]
+) -> None:
+    """Put `ref` of `source` at `target`, replacing what is there only when all went well.
+
+    `accept` sees the new directory and its commit first, and refuses by raising.
+    """
     if source.startswith("-") or ref.startswith("-"):
         raise FetchFailed(f"`{masked(source)}` at `{ref}` looks like an option, not like a repository.")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -27,10 +32,10 @@ def fetch_into(target: Path, source: str, ref: str, env: Mapping[str, str]) -> s
     try:
         commit = _checkout(work, source, ref or "HEAD", env)
         shutil.rmtree(work / ".git")
+        accept(work, commit)
         _put(work, target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return commit
 
 
 def _checkout(work: Path, source: str, ref: str, env: Mapping[str, str]) -> str:
