@@ -86,6 +86,13 @@ def test_sections_agents_and_lists_are_explained_whole(load: Load) -> None:
     assert explain(loaded, "configurations") == []
 
 
+def test_rows_that_share_a_name_are_both_explained(load: Load) -> None:
+    rigs = "".join(f'[[rigs]]\nname = "{name}"\npath = "{name}"\n' for name in ("xa", "yb"))
+    rows = "".join(f'[[automations.overrides]]\nname = "db"\nrig = "{name}"\n' for name in ("xa", "yb"))
+    found = explain(load({"city.toml": rigs + rows}), "automations.overrides.db.rig")
+    assert [(one.value, one.line) for one in found] == [('"xa"', 9), ('"yb"', 12)]
+
+
 @pytest.mark.parametrize(
     ("key", "said"),
     [

@@ -5,11 +5,12 @@ import pytest
 
 from lamplighter.domain.city.environment import variables
 from lamplighter.domain.city.fingerprint import explain_drift, fingerprint
-from lamplighter.domain.city.model import Agent, City, Pool, Provider, Rig, Workspace
+from lamplighter.domain.city.model import Agent, City, Pool, Provider, Rig
 from lamplighter.domain.city.names import derived_prefix, find_agent, instance_names, split_qualified
 from lamplighter.domain.city.paths import Remote, inside, remote, resolved
 from lamplighter.domain.city.presets import builtin_providers
 from lamplighter.domain.city.providers import NoProgram, program
+from lamplighter.domain.city.sections import Workspace
 from lamplighter.domain.city.session_env import session_environment
 from lamplighter.domain.city.variables import (
     command_variables,
@@ -35,6 +36,7 @@ CODER = Agent(name="coder", dir="shop", env={"TEAM": "web"}, config_dir=ROOT / "
     [
         ("storefront", "st"), ("gas-town", "gt"), ("my_big_app", "mba"), ("api", "api"), ("tool-py", "to"),
         ("web-go", "web"), ("fooBarBaz", "fbb"), ("HTTPServer", "hs"), ("X", "x"), ("a-py-b", "apb"),
+        ("my city", "mc"), ("日本", "hq"), ("_", "hq"),
     ],
 )  # fmt: skip
 def test_a_rig_s_prefix_follows_from_its_name(name: str, prefix: str) -> None:

@@ -1,6 +1,8 @@
 """Fetching one commit of a git repository into a plain directory, by the `git` command."""
 
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
@@ -57,19 +59,25 @@ def _found(ref: str, work: Path, env: Mapping[str, str]) -> str:
 
 
 def _git(args: list[str], work: Path, env: Mapping[str, str], *, what: str = "") -> str:
+    given = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes", **env, **_SAFE}
     try:
-        done = subprocess.run(
-            ["git", *args], cwd=work, env={**env, **_SAFE}, capture_output=True, timeout=LIMIT_S, check=False,
-            stdin=subprocess.DEVNULL,
+        # Its own group, for git starts helpers, and they would keep the pipes open.
+        running = subprocess.Popen(
+            ["git", *args], cwd=work, env=given, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
     except FileNotFoundError:
         raise FetchFailed("The `git` command is not installed.", hint="Install git, or use local topologies.") from None
-    except subprocess.TimeoutExpired:
-        raise FetchFailed(f"`git {args[0]}` took longer than {LIMIT_S:g} s.") from None
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise FetchFailed(what or masked(said[-1] if said else f"`git {args[0]}` failed"))
-    return done.stdout.decode("utf-8", "replace")
+    with running:
+        try:
+            said, complained = running.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise FetchFailed(f"`git {args[0]}` took longer than {LIMIT_S:g} s.") from None
+    if running.returncode != 0:
+        lines = complained.decode("utf-8", "replace").strip().splitlines()
+        raise FetchFailed(what or masked(lines[-1] if lines else f"`git {args[0]}` failed"))
+    return said.decode("utf-8", "replace")
 
 
 def _put(work: Path, target: Path) -> None:
