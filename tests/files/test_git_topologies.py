@@ -81,6 +81,7 @@ def test_content_that_is_not_what_the_lock_recorded_is_refused(
     (root / ".gc/topologies/far").rename(root / "away")
     with pytest.raises(ConfigInvalid, match=r"does not have the content that topology\.lock recorded"):
         names(root)
+    assert not (root / ".gc/topologies/far").exists()
 
 
 def test_files_changed_in_the_cache_are_noticed(make_city: MakeCity, make_repository: MakeRepository) -> None:
@@ -148,3 +149,15 @@ def test_a_password_in_a_source_is_not_told(make_city: MakeCity) -> None:
     with pytest.raises(ConfigInvalid) as raised:
         names(root)
     assert "hunter2" not in raised.value.message
+
+
+def test_a_git_that_hangs_is_ended_with_its_helpers(
+    make_city: MakeCity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "git").write_text("#!/bin/sh\nsleep 600 &\nwait\n")
+    (tools / "git").chmod(0o755)
+    monkeypatch.setattr("lamplighter.adapters.files.git.LIMIT_S", 0.2)
+    with pytest.raises(ConfigInvalid, match=r"took longer than 0\.2 s"):
+        load_city(make_city(a_city("file:///x")), env={**ENV, "PATH": f"{tools}:{ENV['PATH']}"})

@@ -111,6 +111,11 @@ def test_values_that_lose_are_warnings_and_strict_makes_them_problems(make_city:
         load_city(make_city(files), env=ENV, strict=True)
 
 
+def test_what_is_accepted_and_not_used_is_no_problem_even_when_strict(make_city: MakeCity) -> None:
+    loaded = load_city(make_city({"city.toml": "[dolt]\nport = 1\n"}), env=ENV, strict=True)
+    assert [str(note) for note in loaded.warnings] == ["city.toml: dolt: is accepted and not used (line 1)"]
+
+
 def test_providers_of_fragments_merge_field_by_field_and_topologies_by_name(load: Load) -> None:
     loaded = load(
         {
@@ -222,6 +227,8 @@ def test_prefixes_are_unique_with_the_city_s_own(problems: Problems) -> None:
         ('[[configurations]]\nname = "c"\npreset = "r"\n', "`r` is not a provider"),
         ('[[configurations]]\nname = "c"\n[[configurations]]\nname = "c"\n', "configuration `c` is defined twice"),
         ('[[automations.overrides]]\nname = "c"\nrig = "r"\n', "`r` is not a rig"),
+        ('[[agents]]\nname = "a"\n[agents.pool]\nmax = 3\n[[agents]]\nname = "a-2"\n', "an instance of the pool `a`"),
+        ('[[agents]]\nname = "a"\n[agents.pool]\nmax = 1000000000\n', "it goes from 0 to 10000"),
         ('[[patches.agents]]\nname = "c"\n', "`c` is not an agent"),
         ('[[patches.rigs]]\nname = "c"\n', "`c` is not a rig"),
         ('[[patches.providers]]\nname = "c"\n', "`c` is not a provider"),

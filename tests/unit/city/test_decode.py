@@ -101,7 +101,7 @@ def test_keys_that_are_not_needed_are_noted_and_kept() -> None:
     found = Findings()
     city = build(read(City, {"dolt": {"port": 1}, "workspace": {"isolation": "x"}}, ROOT, found), found)
     assert not found.problems
-    assert [note.key for note in found.notes] == ["dolt", "workspace.isolation"]
+    assert [remark.key for remark in found.remarks] == ["dolt", "workspace.isolation"]
     assert city.dolt.port == 1
 
 

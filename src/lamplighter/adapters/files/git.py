@@ -1,9 +1,11 @@
 """Fetching one commit of a git repository into a plain directory, by the `git` command."""
 
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lamplighter.kit.errors import LampError, Unavailable
@@ -18,8 +20,13 @@ class FetchFailed(Unavailable):
     """A repository could not be fetched; the message names it without any password."""
 
 
-def fetch_into(target: Path, source: str, ref: str, env: Mapping[str, str]) -> str:
-    """Put `ref` of `source` at `target`, replacing what is there only when all went well; returns the commit."""
+def fetch_into(
+    target: Path, source: str, ref: str, env: Mapping[str, str], *, accept: Callable[[Path, str], None]
+) -> None:
+    """Put `ref` of `source` at `target`, replacing what is there only when all went well.
+
+    `accept` sees the new directory and its commit first, and refuses by raising.
+    """
     if source.startswith("-") or ref.startswith("-"):
         raise FetchFailed(f"`{masked(source)}` at `{ref}` looks like an option, not like a repository.")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -27,10 +34,10 @@ def fetch_into(target: Path, source: str, ref: str, env: Mapping[str, str]) -> s
     try:
         commit = _checkout(work, source, ref or "HEAD", env)
         shutil.rmtree(work / ".git")
+        accept(work, commit)
         _put(work, target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return commit
 
 
 def _checkout(work: Path, source: str, ref: str, env: Mapping[str, str]) -> str:
@@ -52,19 +59,25 @@ def _found(ref: str, work: Path, env: Mapping[str, str]) -> str:
 
 
 def _git(args: list[str], work: Path, env: Mapping[str, str], *, what: str = "") -> str:
+    given = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes", **env, **_SAFE}
     try:
-        done = subprocess.run(
-            ["git", *args], cwd=work, env={**env, **_SAFE}, capture_output=True, timeout=LIMIT_S, check=False,
-            stdin=subprocess.DEVNULL,
+        # Its own group, for git starts helpers, and they would keep the pipes open.
+        running = subprocess.Popen(
+            ["git", *args], cwd=work, env=given, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
     except FileNotFoundError:
         raise FetchFailed("The `git` command is not installed.", hint="Install git, or use local topologies.") from None
-    except subprocess.TimeoutExpired:
-        raise FetchFailed(f"`git {args[0]}` took longer than {LIMIT_S:g} s.") from None
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise FetchFailed(what or masked(said[-1] if said else f"`git {args[0]}` failed"))
-    return done.stdout.decode("utf-8", "replace")
+    with running:
+        try:
+            said, complained = running.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise FetchFailed(f"`git {args[0]}` took longer than {LIMIT_S:g} s.") from None
+    if running.returncode != 0:
+        lines = complained.decode("utf-8", "replace").strip().splitlines()
+        raise FetchFailed(what or masked(lines[-1] if lines else f"`git {args[0]}` failed"))
+    return said.decode("utf-8", "replace")
 
 
 def _put(work: Path, target: Path) -> None:

@@ -1,5 +1,6 @@
 """Reads a city: its file, fragments, topologies and environment, as one checked value that knows its places."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +81,7 @@ class _Load:
         return LoadedCity(
             city=city,
             table=expanded,
-            warnings=tuple(self.found.notes),
+            warnings=(*self.found.notes, *self.found.remarks),
             sources=sources,
             revision=revision_of(sources, self.root),
             prompts=named.prompts,
@@ -99,7 +100,7 @@ class _Load:
         return read(section, document.tree, place, self.found)
 
     def _fragments(self, base: Table, extra: Sequence[Path]) -> Iterator[Table]:
-        included = [self.root / from_city(name) for name in base.get("include", ())]
+        included = [Path(os.path.normpath(self.root / from_city(name))) for name in base.get("include", ())]
         for path in [*included, *(path.absolute() for path in extra)]:
             if path in self.files:
                 self.found.wrong(base.at("include"), f"`{_shown(path, self.root)}` is included twice")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tomlkit
-from tomlkit.items import Array
+from tomlkit.items import Array, InlineTable
 
 from lamplighter.adapters.files.layout import Layout, Pair, layout_of
 from lamplighter.domain.city.tree import KeyPath
@@ -74,10 +74,12 @@ def _inside(text: str, pair: Pair, path: KeyPath, value: object) -> str:
         target = target[step]
     if path and value is _GONE:
         del target[path[-1]]
-    elif path and isinstance(target, Array):
+    elif path and isinstance(target, Array) and path[-1] == len(target):
         target.append(_item(value))
+    elif path and isinstance(target, Array | InlineTable):
+        target[path[-1]] = _item(value)  # type: ignore[index]  # a step of the kind that this item takes
     elif path:
-        target[path[-1]] = _item(value)
+        raise _refused(path)
     return f"{text[: pair.value_start]}{item.as_string()}{text[pair.value_end :]}"
 
 
@@ -179,15 +181,19 @@ def value_at(text: str, path: KeyPath, default: Any) -> Any:
 def _checked(before: str, after: str, path: KeyPath, value: object) -> str:
     """The new text, once it is sure that this key and nothing else changed."""
     wanted = tomllib.loads(before)
-    _put(wanted, path, value)
     try:
+        _put(wanted, path, value)
         right = tomllib.loads(after) == wanted
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, TypeError):
         right = False
     if not right:
-        key = ".".join(map(str, path))
-        raise LampError(f"`{key}` cannot be changed without rewriting more of the file.", hint="Change it by hand.")
+        raise _refused(path)
     return after
+
+
+def _refused(path: KeyPath) -> LampError:
+    key = ".".join(map(str, path))
+    return LampError(f"`{key}` cannot be changed without rewriting more of the file.", hint="Change it by hand.")
 
 
 def _put(tree: Any, path: KeyPath, value: object) -> None:

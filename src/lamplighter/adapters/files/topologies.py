@@ -102,12 +102,14 @@ class Shelf:
         return target
 
     def _take(self, slot: str, wanted: Remote, pinned: Pin | None) -> None:
-        target = self.root / CACHE / slot
-        commit = fetch_into(target, wanted.source, pinned.commit if pinned else wanted.ref, self.env)
-        sha256 = directory_digest(target)
-        if pinned is not None and pinned.sha256 != sha256:
-            raise LampError(f"commit {commit[:12]} does not have the content that {LOCK} recorded for it")
-        self._pins[slot] = Pin(wanted.source, wanted.ref, commit, sha256)
+        def accept(directory: Path, commit: str) -> None:
+            sha256 = directory_digest(directory)
+            if pinned is not None and pinned.sha256 != sha256:
+                raise LampError(f"commit {commit[:12]} does not have the content that {LOCK} recorded for it")
+            self._pins[slot] = Pin(wanted.source, wanted.ref, commit, sha256)
+
+        ref = pinned.commit if pinned else wanted.ref
+        fetch_into(self.root / CACHE / slot, wanted.source, ref, self.env, accept=accept)
         write_lock(self.root, self._pins)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from lamplighter.domain.city.model import Agent, City
-from lamplighter.domain.city.names import instance_names
+from lamplighter.domain.city.names import find_agent, instance_names
 from lamplighter.domain.city.presets import builtin_providers
 from lamplighter.domain.city.tree import Findings, Place, Table
 from lamplighter.domain.city.variables import command_variables, dir_variables, session_name
@@ -41,6 +41,7 @@ def check_city(city: City, expanded: Table, found: Findings) -> None:
     automations = expanded.get("automations")
     for override in automations.tables("overrides") if automations is not None else []:
         _known(override, "rig", rigs, "a rig", found)
+    _check_instances(city.agents, expanded.tables("agents"), found)
     _check_dependencies(city.agents, expanded.tables("agents"), found)
 
 
@@ -77,6 +78,16 @@ def _check_pool(agent: Table, found: Findings) -> None:
     if any(both) and not all(both):
         there, missing = ("work_query", "sling_query") if both[0] else ("sling_query", "work_query")
         found.wrong(agent.at(there), f"a pool sets both or neither; `{missing}` is missing")
+
+
+def _check_instances(agents: Iterable[Agent], tables: list[Table], found: Findings) -> None:
+    """An agent may not be called what an instance of a pool is called."""
+    pools = {agent.qualified_name: agent for agent in agents if agent.pool is not None}
+    for agent, table in zip(agents, tables, strict=True):
+        pool = pools.get(agent.qualified_name.rpartition("-")[0])
+        if pool is not None and find_agent([pool], agent.qualified_name) is not None:
+            message = f"`{agent.qualified_name}` is also an instance of the pool `{pool.qualified_name}`"
+            found.wrong(table.at("name"), message)
 
 
 def _check_prefixes(city: City, expanded: Table, found: Findings) -> None:
@@ -147,7 +158,8 @@ def check_templates(city: City, expanded: Table, found: Findings) -> None:
 def _check_sessions(city: City, place: Place, found: Findings) -> None:
     taken: dict[str, str] = {}
     for agent in city.agents:
-        for instance in instance_names(agent):
+        names = instance_names(agent)
+        for instance in {*names[:1], *names[-1:]}:
             name = session_name(city, instance)
             other = taken.setdefault(name, instance)
             if other != instance:

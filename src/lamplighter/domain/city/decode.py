@@ -27,7 +27,7 @@ def read(section: type, tree: Mapping[str, Any], place: Place, found: Findings) 
             found.wrong(at, _unknown(name, section, known))
             continue
         if key.unused:
-            found.note(at, "is accepted and not used")
+            found.remark(at, "is accepted and not used")
         value = read_value(key, raw, at, found)
         if value is not _BAD:
             leaves[name] = Leaf(value, at)

@@ -61,6 +61,13 @@ def at_least(least: int) -> Callable[[int], str | None]:
     return check
 
 
+def between(least: int, most: int) -> Callable[[int], str | None]:
+    def check(value: int) -> str | None:
+        return None if least <= value <= most else f"is {value}; it goes from {least} to {most}"
+
+    return check
+
+
 def port(value: int) -> str | None:
     return None if 0 <= value <= 65535 else f"{value} is not a port; ports go from 0 (any free one) to 65535"
 

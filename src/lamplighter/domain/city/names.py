@@ -5,18 +5,19 @@ from collections.abc import Iterable
 
 from lamplighter.domain.city.model import Agent
 
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[^A-Za-z0-9]+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
 def derived_prefix(name: str) -> str:
     """`gas-town` gives `gt`, `storefront` gives `st`, `api` stays: initials of the parts, else the first letters."""
     stem = re.sub(r"-(?:py|go)\Z", "", name)
-    parts = [part for part in re.split(r"[-_]", stem) if part]
-    if len(parts) < 2:
-        parts = _CAMEL.findall(stem)
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", stem) if part]
+    if len(parts) == 1:
+        parts = _CAMEL.findall(parts[0])
     if len(parts) >= 2:
         return "".join(part[0] for part in parts).lower()
-    return (stem if len(stem) <= 3 else stem[:2]).lower()
+    word = "".join(parts).lower() or "hq"
+    return word if len(word) <= 3 else word[:2]
 
 
 def split_qualified(qualified: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from lamplighter.domain.city.keys import Key, Shape, attribute, keys_of
 from lamplighter.domain.city.limits import looks_secret
@@ -105,18 +106,18 @@ def _inside(table: Table, model: object, rest: list[str], here: str) -> Iterator
         yield from _explained(table, model, [name], f"{here}.")
 
 
-def _rows(leaf: Leaf | None, models: object, rest: list[str], here: str) -> Iterator[Explanation]:
+def _rows(leaf: Leaf | None, models: Any, rest: list[str], here: str) -> Iterator[Explanation]:
+    """Rows by name; several may share one, as overrides of one automation in two rigs do."""
     tables = leaf.value if leaf is not None else ()
-    named = dict(tables) if isinstance(tables, dict) else {_row_name(table): table for table in tables}
-    by_name = dict(models) if isinstance(models, Mapping) else dict(zip(named, models, strict=True))  # type: ignore[call-overload]  # the rows of a list
-    if not rest:
-        for name, table in named.items():
-            yield from _inside(table, by_name[name], [], f"{here}.{_bare(name)}")
-        return
-    name = rest[0]
-    if name not in named:
-        raise NotFound(f"There is no `{name}` in `{here}`{full_stop(name, named)}")
-    yield from _inside(named[name], by_name[name], rest[1:], f"{here}.{_bare(name)}")
+    if isinstance(tables, dict):
+        rows = [(name, table, models[name]) for name, table in tables.items()]
+    else:
+        rows = [(_row_name(table), table, row) for table, row in zip(tables, models, strict=True)]
+    chosen = [row for row in rows if not rest or row[0] == rest[0]]
+    if rest and not chosen:
+        raise NotFound(f"There is no `{rest[0]}` in `{here}`{full_stop(rest[0], [row[0] for row in rows])}")
+    for name, table, model in chosen:
+        yield from _inside(table, model, rest[1:], f"{here}.{_bare(name)}")
 
 
 def _one(here: str, key: Key, leaf: Leaf | None, value: object) -> Explanation:

@@ -115,10 +115,14 @@ class ConfigInvalid(LampError):
 
 @dataclass
 class Findings:
-    """What turned up on the way: problems make the configuration unusable, notes do not."""
+    """What turned up on the way: problems make the configuration unusable, notes only where strictness is asked for.
+
+    Remarks are for the reader and never count.
+    """
 
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    remarks: list[Problem] = field(default_factory=list)
 
     def wrong(self, place: Place, message: str, *, key: str | None = None) -> None:
         self.problems.append(problem_at(place, message, key=key))
@@ -127,6 +131,9 @@ class Findings:
         """Whether this very place has a problem already."""
         key = spelled(place.path)
         return any(known.key == key and known.file == place.origin.file for known in self.problems)
+
+    def remark(self, place: Place, message: str) -> None:
+        self.remarks.append(problem_at(place, message))
 
     def note(self, place: Place, message: str, *, key: str | None = None) -> None:
         self.notes.append(problem_at(place, message, key=key))
