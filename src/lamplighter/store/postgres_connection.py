@@ -16,6 +16,8 @@ from lamplighter.store.schema import PROGRAM, READ_LEVEL
 from lamplighter.store.tx import Tx
 
 CONNECT_SECONDS = 10
+LOCK_MILLIS = 10_000
+"""Nobody waits longer for a row lock: transactions are short, so whoever holds one that long hangs."""
 LOCK_MILLIS_IN_A_GROUP = 50
 """A function of a group that waits longer for a row lock is redone alone, so that it delays nobody else's commit."""
 
@@ -68,7 +70,7 @@ def connect(url: str, *, application: str = "lamplighter") -> psycopg.Connection
             keepalives_interval=5,
             keepalives_count=3,
         )
-    except psycopg.OperationalError as error:
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:  # the latter for a URL that is none
         raise unreachable(url, error) from error
 
 
@@ -93,6 +95,8 @@ def told(url: str) -> Iterator[None]:
         raise errors.StoreFull(masked(url)) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise errors.StoreReadOnly(masked(url)) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise errors.StoreRefused(masked(url), masked(" ".join(str(error).split()))) from error
     except PASSING:
         raise
     except LOST as error:
@@ -110,18 +114,22 @@ class PostgresConnection:
     def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
         """Begin and read the schema's level in one round trip."""
         mode = " READ ONLY, ISOLATION LEVEL REPEATABLE READ" if read_only else ""
-        limit = f"SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP};" if in_group else ""
-        with told(self.url):
-            cursor = self.raw.execute(f"BEGIN{mode};{limit}{READ_LEVEL}".encode())
-        while cursor.nextset():
-            pass
-        level = cursor.fetchone()
+        limit = f"SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP if in_group else LOCK_MILLIS}"
+        try:
+            with told(self.url):
+                cursor = self.raw.execute(f"BEGIN{mode};{limit};{READ_LEVEL}".encode())
+            while cursor.nextset():
+                pass
+            self._check_level(cursor.fetchone())
+        except BaseException:
+            self._rollback_if_open()  # else the connection would stay within a failed transaction
+            raise
+
+    def _check_level(self, level: Row | None) -> None:
         have, oldest = (0, 0) if level is None else (level["version"], level["oldest"])
         if have < PROGRAM:
-            self.rollback()
             raise errors.StoreOld(masked(self.url), have, PROGRAM)
         if oldest > PROGRAM:
-            self.rollback()
             raise errors.StoreNewer(masked(self.url), have, oldest, PROGRAM)
 
     def commit(self) -> None:
@@ -148,10 +156,13 @@ class PostgresConnection:
                 with told(self.url):
                     value = fn(self.tx)
                 self.commit()
-            except PASSING:
+            except psycopg.errors.LockNotAvailable as error:
+                self._rollback_if_open()
+                raise errors.StoreBusy(masked(self.url)) from error
+            except PASSING as error:
                 self._rollback_if_open()
                 if not left:
-                    raise
+                    raise errors.StoreBusy(masked(self.url)) from error
             except BaseException:
                 self._rollback_if_open()
                 raise

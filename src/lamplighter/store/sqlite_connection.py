@@ -1,11 +1,12 @@
 """One connection to a SQLite file: how it is opened, how its errors are told, one transaction on it."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote_from_bytes
 
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.store import errors
@@ -41,13 +42,13 @@ class SqliteDb:
         self.connection.executemany(SQLITE.render(sql), params)
 
 
-def connect(path: Path, *, read_only: bool = False, create: bool = False) -> sqlite3.Connection:
-    """Open the file durable and strict; `create` only where a new database is meant."""
-    if not create and not path.exists():
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open the file durable and strict. Raises StoreMissing when it is not there: only `migrate` makes one."""
+    if not path.exists():
         raise errors.StoreMissing(str(path))
     with told(path):
         connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode={'rwc' if create else 'rw'}",
+            f"file:{quote_from_bytes(os.fsencode(path))}?mode=rw",
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
@@ -105,17 +106,26 @@ def explain(error: sqlite3.Error, path: Path) -> Exception | None:
     return told_as
 
 
+class TransactionEnded(Exception):
+    """A function swallowed an error that had ended its transaction: what it did before is gone."""
+
+    def __init__(self) -> None:
+        super().__init__("a statement ended the transaction, and its function went on as if nothing had happened")
+
+
 class SqliteConnection:
     """A writing connection with its turnstile; one thread at a time uses it."""
 
     def __init__(self, path: Path, city: str) -> None:
         self.path = path
         self.raw = connect(path)
-        if not _has_schema(self.raw):
+        try:
+            _need_schema(self.raw, path)
+            self._turnstile = turnstile_of(path)
+        except BaseException:
             self.raw.close()
-            raise errors.StoreOld(str(path), 0, PROGRAM)
+            raise
         self.tx = Tx(SqliteDb(self.raw), city)
-        self._turnstile = _turnstile(path)
         self.guard = SchemaGuard(str(path), self.tx.db)
 
     def begin(self) -> None:
@@ -125,7 +135,7 @@ class SqliteConnection:
         try:
             with told(self.path):
                 self.raw.execute("BEGIN IMMEDIATE")
-            self.guard.check()
+                self.guard.check()
         except BaseException:
             self.rollback()
             raise
@@ -149,12 +159,19 @@ class SqliteConnection:
             self.tx.take_wakes()
             self._turnstile.leave()
 
+    def run(self, fn: Callable[[Tx], Any]) -> Any:
+        """Run `fn` within the transaction that was begun. Raises TransactionEnded when that is no more."""
+        with told(self.path):
+            value = fn(self.tx)
+        if not self.raw.in_transaction:
+            raise TransactionEnded
+        return value
+
     def alone(self, fn: Callable[[Tx], Any]) -> tuple[Any, frozenset[str]]:
         """One function, one transaction: its value, and the wake-ups to send."""
         self.begin()
         try:
-            with told(self.path):
-                value = fn(self.tx)
+            value = self.run(fn)
         except BaseException:
             self.rollback()
             raise
@@ -166,11 +183,26 @@ class SqliteConnection:
         self._turnstile.close()
 
 
-def _has_schema(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_level'").fetchone() is not None
+def _need_schema(connection: sqlite3.Connection, path: Path) -> None:
+    with told(path):
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_level'").fetchone()
+    if found is None:
+        raise errors.StoreOld(str(path), 0, PROGRAM)
 
 
-def _turnstile(path: Path) -> Turnstile:
+def read_whole(raw: sqlite3.Connection, tx: Tx, guard: SchemaGuard, fn: Callable[[Tx], Any]) -> Any:
+    """One function on one snapshot; the connection must refuse writes."""
+    raw.execute("BEGIN")
+    try:
+        guard.check()
+        return fn(tx)
+    finally:
+        tx.take_wakes()
+        if raw.in_transaction:
+            raw.execute("ROLLBACK")
+
+
+def turnstile_of(path: Path) -> Turnstile:
     try:
         return Turnstile(path)
     except OSError as error:
