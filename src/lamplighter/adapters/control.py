@@ -28,15 +28,17 @@ class ControlServer:
 
     async def start(self) -> None:
         """A socket left by a dead controller is replaced; the caller holds the controller's lock."""
-        self._path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._path.unlink(missing_ok=True)
+            _bind_private(listener, self._path)
+        except OSError as error:
+            listener.close()
+            raise Unavailable(
+                f"The control socket {self._path} cannot be made: {error.strerror}.",
+                hint="Move away what stands in its place; check the directory's owner, mode and disk.",
+            ) from error
         listener.setblocking(False)
-        with reachable(self._path.parent) as base:
-            before = os.umask(0o177)
-            try:
-                listener.bind(f"{base}/{self._path.name}")
-            finally:
-                os.umask(before)
         self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=LONGEST_LINE)
 
     async def close(self) -> None:
@@ -66,13 +68,22 @@ class ControlServer:
             handler = self._verbs[verb]
         except TimeoutError:
             return {"error": "No request came in time."}
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return {"error": f"This is not a request; the verbs are {', '.join(self._verbs)}."}
         try:
             return await handler(request)
         except Exception as error:  # noqa: BLE001  the socket is an edge: whoever asked is told, the daemon lives
             log.get().error("control.failed", verb=verb, exc_info=error)
             return {"error": f"{verb} failed: {error}"}
+
+
+def _bind_private(listener: socket.socket, path: Path) -> None:
+    with reachable(path.parent) as base:
+        before = os.umask(0o177)
+        try:
+            listener.bind(f"{base}/{path.name}")
+        finally:
+            os.umask(before)
 
 
 def _same_user(connection: socket.socket) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,7 +25,9 @@ from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.kit import aio, log
+from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import SystemClock, rfc3339
+from lamplighter.kit.errors import Fenced, LampError, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child, Supervisor
 from lamplighter.services import owners
@@ -34,7 +36,8 @@ from lamplighter.store.place import migrate, open_proofs, open_store, parse_plac
 from lamplighter.store.wakes import Wakes
 
 ACTOR = "controller"
-LEAVE_WITHIN = timedelta(seconds=5)
+FIRST_WAIT = timedelta(milliseconds=100)
+LONGEST_WAIT = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,26 @@ class _Process:
         self._since: datetime = self._clock.now()
 
     async def run(self, started: Callable[[Started], None]) -> None:
+        """Until told to stop. A controller that lost its proof of life starts anew, once the database is back."""
+        fenced, waits = False, 0
+        while not self._stop.is_set():
+            try:
+                return await self._live(_nothing if fenced else started)
+            except Unavailable as error:
+                if not fenced and not isinstance(error, Fenced):
+                    raise
+                fenced, waits = True, 0 if isinstance(error, Fenced) else waits + 1
+                log.get().warning("controller.starts_anew", error=error.message)
+            await self._clock.wait(self._stop, at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
+        return None
+
+    async def _live(self, started: Callable[[Started], None]) -> None:
         async with AsyncExitStack() as stack:
             controller, report = await self._build(stack)
             await self._open_control(stack, controller)
             self._on_signals()
             await self._tell("controller.started", controller, {"pid": os.getpid(), "version": __version__})
-            stack.push_async_callback(self._tell, "controller.stopped", controller, {"pid": os.getpid()})
+            stack.push_async_callback(_if_possible, self._tell, "controller.stopped", controller, {"pid": os.getpid()})
             started(report)
             await self._supervise(controller)
 
@@ -105,9 +122,10 @@ class _Process:
         stack.enter_context(listening(place, owner.id, wakes))
         await store.transact(lambda tx: tx.cities.ensure(config.city.name, owner.started_at))
         proofs = open_proofs(place)
+        stack.callback(proofs.release, owner.id)
         act = Act(ACTOR, owner.started_at)
         took_over = await owners.enlist(store, proofs, owner, act=act)
-        stack.push_async_callback(owners.leave, store, proofs, owner)
+        stack.push_async_callback(_if_possible, owners.leave, store, proofs, owner)
         await owners.take_control(store, proofs, owner, act=act)
         controller = Controller.build(
             config.city, store=store, proofs=proofs, clock=self._clock, owner=owner.id, export=self._paths.events_export
@@ -218,3 +236,15 @@ class _Process:
             return {"ok": True}
 
         return wake
+
+
+async def _if_possible(farewell: Callable[..., Awaitable[object]], *args: Any) -> None:
+    """A city also stops while its database is away: the next controller finds what was left, and buries it."""
+    try:
+        await farewell(*args)
+    except LampError as error:
+        log.get().warning("stop.incomplete", error=error.message)
+
+
+def _nothing(_report: Started) -> None:
+    return

@@ -51,8 +51,9 @@ def stop_city(city: OpenCity, *, within: str) -> int | None:
     if pid is None:
         return None
     deadline = time.monotonic() + limit
-    ask(city.paths.socket, "stop")
+    asked = False
     while controller_pid(city.paths.lock) is not None:
+        asked = asked or _asked_to_stop(city, last_try=time.monotonic() > deadline)
         if time.monotonic() > deadline:
             raise Unavailable(
                 f"The controller (process {pid}) did not stop within {within}.",
@@ -60,6 +61,17 @@ def stop_city(city: OpenCity, *, within: str) -> int | None:
             )
         time.sleep(PAUSE)
     return pid
+
+
+def _asked_to_stop(city: OpenCity, *, last_try: bool) -> bool:
+    """False while nobody listens yet: a controller that has just started opens its socket a moment later."""
+    try:
+        ask(city.paths.socket, "stop")
+    except Unavailable:
+        if last_try:
+            raise
+        return False
+    return True
 
 
 def _controller(city: OpenCity) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def stop(within: str) -> None:
     from lamplighter.app.status import stop_city
 
     pid = stop_city(city(), within=within)
-    text = f"City stopped (process {pid})." if pid else "The city was not running."
+    text = f"City stopped (process {pid})." if pid is not None else "The city was not running."
     output.record({"stopped": True, "pid": pid}, text)
 
 

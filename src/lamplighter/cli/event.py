@@ -22,7 +22,9 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--actor", help="Who did it."),
         click.option("--subject", help="What it is about."),
         click.option("--since", metavar="WHEN", help="A duration ago (`2h`) or a time (2026-11-15T08:00Z)."),
-        click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Only events above this number."),
+        click.option(
+            "--after", type=click.IntRange(0, 2**63 - 1), metavar="SEQ", help="Only events above this number."
+        ),
     ):
         command = option(command)
     return command
@@ -66,7 +68,7 @@ def tail(count: int | None, **wanted: Any) -> None:
         text = (
             f"{row['seq']:>7}  {output.local(row['at'])}  {row['type']:<22}  {row['actor']:<12}  {row['subject'] or ''}"
         )
-        click.echo(json.dumps(row) if output.wants_json() else f"{text}  {row['message'] or ''}".rstrip())
+        click.echo(json.dumps(row) if output.wants_json() else output.plain(f"{text}  {row['message'] or ''}").rstrip())
 
     follow_events(opened, _filter(wanted, opened.clock.now()), show, count=count, from_now=wanted["after"] is None)
 
@@ -84,7 +86,7 @@ def emit(event_type: str, subject: str | None, message: str | None, actor: str |
     opened = city()
     value = _payload(payload)
     fact = opened.act(actor).event(event_type, subject=subject, message=message, payload=value)
-    opened.store.transact(events.emit, fact, payload_size=len(payload or ""))
+    opened.store.transact(events.emit, fact, payload_size=len((payload or "").encode()))
     output.record({"type": event_type, "subject": subject, "emitted": True}, f"Emitted {event_type}.")
 
 
@@ -92,11 +94,15 @@ def _payload(text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"The payload is not JSON: {error}.", hint="Quote it for the shell, such as --payload '{\"ok\": true}'."
         ) from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value in JSON")
 
 
 def _filter(wanted: dict[str, Any], now: datetime) -> EventFilter:
@@ -117,12 +123,11 @@ def _since(text: str | None, now: datetime) -> datetime | None:
     except (ValueError, OverflowError):
         pass
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
         raise UsageError(
             f"`{text}` is neither a duration nor a time.", hint="Such as `2h` or `2026-11-15T08:00`."
         ) from None
-    return at.astimezone()
 
 
 def command_for(_name: str) -> click.Command:

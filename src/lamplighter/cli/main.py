@@ -1,6 +1,7 @@
 """The root command: which nouns there are, and how an error becomes an exit code."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -8,7 +9,7 @@ import click
 
 from lamplighter.cli.base import CONTEXT, LampGroup
 from lamplighter.cli.output import fail
-from lamplighter.kit.errors import LampError
+from lamplighter.kit.errors import LampError, Unavailable, UsageError
 
 COMMANDS = {
     "init": ("lamplighter.cli.init", "Make a city here."),
@@ -43,20 +44,57 @@ def run(arguments: Sequence[str]) -> int:
     """The exit code: 0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable."""
     as_json = "--json" in arguments
     try:
+        _need_text(arguments)
         code = root.main(args=list(arguments), prog_name="lamp", standalone_mode=False)
-    except LampError as error:
-        return fail(error, as_json=as_json)
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return 2
-    except click.ClickException as error:
-        return _usage(error, as_json=as_json)
-    except (click.Abort, KeyboardInterrupt):
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader left; nothing more can be told
-        return 0
+        sys.stdout.flush()
+    except (click.ClickException, click.Abort, LampError, OSError, KeyboardInterrupt) as error:
+        return _ended_by(error, as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def _ended_by(error: BaseException, *, as_json: bool) -> int:
+    match error:
+        case LampError():
+            return fail(error, as_json=as_json)
+        case click.exceptions.NoArgsIsHelpError():
+            error.show()
+            return 2
+        case click.ClickException():
+            return _usage(error, as_json=as_json)
+        case BrokenPipeError():
+            _leave_quietly()
+            return 0
+        case OSError():
+            return fail(_of_the_system(error), as_json=as_json)
+        case _:
+            return 130
+
+
+def _need_text(arguments: Sequence[str]) -> None:
+    """Bytes that are no text would fail only in the middle, where they are to be stored or shown."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"The argument {argument.encode(errors='replace').decode()!r} is not UTF-8 text.",
+                hint="Check the encoding of your shell; for a directory with such a name, go there instead.",
+            ) from None
+
+
+def _leave_quietly() -> None:
+    """The reader left: nothing more can be told, also not by the interpreter's own flush at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _of_the_system(error: OSError) -> LampError:
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return Unavailable(
+        f"The system did not allow it: {where}{error.strerror or error}.",
+        hint="Check the owner, mode and disk of what is named; nothing that was acknowledged is lost.",
+    )
 
 
 def _usage(error: click.ClickException, *, as_json: bool) -> int:

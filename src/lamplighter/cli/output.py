@@ -1,6 +1,7 @@
 """What commands print: tables and sentences for people, JSON for programs; colours only on a terminal."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,6 +11,7 @@ import click
 
 from lamplighter.kit.errors import Kind, LampError
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 EXIT_CODES = {
     Kind.NO: 1,
     Kind.USAGE: 2,
@@ -82,7 +84,13 @@ def _cell(value: Any) -> str:
         return ", ".join(str(entry) for entry in value)
     if isinstance(value, dict):
         return ", ".join(f"{key}={entry}" for key, entry in value.items())
-    return " ".join(str(value).split()) if isinstance(value, str) and len(value) < 200 else str(value)
+    text = plain(str(value))
+    return " ".join(text.split()) if len(text) < 200 else text
+
+
+def plain(text: str) -> str:
+    """`text` without what would steer a terminal: whoever writes an event must not rule the screen of its reader."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

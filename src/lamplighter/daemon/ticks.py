@@ -9,7 +9,7 @@ from typing import Protocol
 
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
-from lamplighter.kit.errors import LampError
+from lamplighter.kit.errors import Fenced, LampError
 from lamplighter.kit.loop import every
 
 
@@ -81,29 +81,38 @@ class Ticks:
         ran: list[str] = []
         self._swapped = False
         for phase in self.phases:
-            if await self._run(phase, now, patrol or phase.name in woken):
-                ran.append(phase.name)
             if self._swapped:
                 break
+            if not patrol and phase.name not in woken:
+                continue
+            if now < self._floor(phase):
+                self._woken |= woken & {phase.name}  # not forgotten: it runs when its floor has passed
+                continue
+            await self._run(phase, now)
+            ran.append(phase.name)
         self.last_tick_at = self.clock.now()
         return ran
 
     def until_next(self) -> timedelta:
-        return timedelta(seconds=max(self._next_patrol - self.clock.monotonic(), 0.0))
+        floors = [self._floor(phase) for phase in self.phases if phase.name in self._woken]
+        return timedelta(seconds=max(min([self._next_patrol, *floors]) - self.clock.monotonic(), 0.0))
 
     async def loop(self) -> None:
         await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
 
-    async def _run(self, phase: Phase, now: float, wanted: bool) -> bool:  # noqa: FBT001  the caller's one question
-        if not wanted or now - self._last.get(phase.name, float("-inf")) < phase.at_most_every.total_seconds():
-            return False
+    def _floor(self, phase: Phase) -> float:
+        """Before this moment the phase must not run again."""
+        return self._last.get(phase.name, float("-inf")) + phase.at_most_every.total_seconds()
+
+    async def _run(self, phase: Phase, now: float) -> None:
         self._last[phase.name] = now
         try:
             await phase.tick()
+        except Fenced:
+            raise
         except LampError as error:
             if self.problems.get(phase.name) != error.message:
                 log.get().warning("phase.failed", phase=phase.name, error=error.message, hint=error.hint)
             self.problems[phase.name] = error.message
         else:
             self.problems.pop(phase.name, None)
-        return True

@@ -1,5 +1,6 @@
 """Housekeeping phases: wisps, retention, the dead, the clock."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -49,7 +50,8 @@ class Upkeep:
         return pruned
 
     async def bury_dead(self) -> int:
-        self.proofs.check(self.owner)
+        """Raises ProofLost when others may think this process dead: it must not go on under its name."""
+        await asyncio.to_thread(self.proofs.check, self.owner)
         buried = await owners.bury_dead(self.store, self.proofs, self.owner, act=Act(ACTOR, self.clock.now()))
         for owner in buried:
             log.get().info("owner.buried", owner=owner.id, host=owner.host, pid=owner.pid)

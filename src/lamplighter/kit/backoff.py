@@ -8,6 +8,11 @@ def doubling(attempt: int, *, first: timedelta, most: timedelta, chance: float =
 
     `chance` in [0, 1) shortens it by up to half, so that many waiters do not return together.
     """
-    factor: int = 2 ** min(max(attempt, 0), 32)
-    delay = min(first * factor, most)
-    return delay * (1 - chance / 2)
+    return _doubled(first, max(attempt, 0), most) * (1 - chance / 2)
+
+
+def _doubled(first: timedelta, attempt: int, most: timedelta) -> timedelta:
+    """Compared in whole numbers, which cannot overflow as a timedelta can."""
+    micro = timedelta(microseconds=1)
+    micros = (first // micro) << min(attempt, 64)
+    return most if micros >= most // micro else timedelta(microseconds=micros)

@@ -3,10 +3,13 @@
 import re
 from datetime import timedelta
 
-_SECONDS = {
-    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0,
+_NANOS = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+    "d": 86_400 * 10**9, "w": 604_800 * 10**9,
 }  # fmt: skip
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w)")
+_PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ns|us|µs|ms|s|m|h|d|w)")
+_LONGEST_TEXT = 60
+_SCALE = 10**_LONGEST_TEXT
 
 
 def parse_duration(text: str) -> timedelta:
@@ -14,18 +17,24 @@ def parse_duration(text: str) -> timedelta:
     stripped = text.strip()
     if stripped == "0":
         return timedelta(0)
-    position, seconds = 0, 0.0
-    for part in _PART.finditer(stripped):
+    position, scaled = 0, 0
+    for part in _PART.finditer(stripped[:_LONGEST_TEXT]):
         if part.start() != position:
             break
-        seconds += float(part[1]) * _SECONDS[part[2]]
+        scaled += _scaled(part[1], part[2] or "") * _NANOS[part[3]]
         position = part.end()
     if not stripped or position != len(stripped):
-        raise ValueError(f"`{text}` is not a duration; write one such as `90s`, `1h30m` or `7d`")
+        raise ValueError(f"`{text[:_LONGEST_TEXT]}` is not a duration; write one such as `90s`, `1h30m` or `7d`")
     try:
-        return timedelta(seconds=seconds)
+        return timedelta(microseconds=(scaled + 500 * _SCALE) // (1000 * _SCALE))
     except OverflowError:
         raise ValueError(f"`{text}` is longer than any duration we can keep") from None
+
+
+def _scaled(whole: str, fraction: str) -> int:
+    """A decimal number as a whole one, `_SCALE` times as large: exact where a float would not be."""
+    shift: int = 10 ** (_LONGEST_TEXT - len(fraction))
+    return int(whole + fraction) * shift
 
 
 def format_duration(span: timedelta) -> str:
@@ -35,12 +44,18 @@ def format_duration(span: timedelta) -> str:
         return "0s"
     sign, micros = ("-", -micros) if micros < 0 else ("", micros)
     if micros < 1_000_000:
-        return f"{sign}{micros / 1000:g}ms"
+        return f"{sign}{_decimal(micros, 3)}ms"
     parts = []
     for unit, size in (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000)):
         count, micros = divmod(micros, size)
         if count:
             parts.append(f"{count}{unit}")
     if micros:
-        parts.append(f"{micros / 1_000_000:g}s")
+        parts.append(f"{_decimal(micros, 6)}s")
     return sign + "".join(parts)
+
+
+def _decimal(number: int, places: int) -> str:
+    """`number` shifted right by `places` digits, exactly, without trailing zeros."""
+    whole, rest = divmod(number, 10**places)
+    return f"{whole}.{rest:0{places}}".rstrip("0").rstrip(".")

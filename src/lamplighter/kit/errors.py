@@ -41,3 +41,7 @@ class Conflict(LampError):
 
 class Unavailable(LampError):
     kind = Kind.UNAVAILABLE
+
+
+class Fenced(Unavailable):
+    """A process that may no longer work under its name: whatever it is doing ends, and it starts anew."""

@@ -7,11 +7,12 @@ _SECRET_FIELD = re.compile(
     r"(token|secret|password|passwd|api_?key|authorization|credential|private_key)", re.IGNORECASE
 )
 _URL_PASSWORD = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://[^:/@\s]*):[^@/\s]+@", re.IGNORECASE)
+_PARAMETER = re.compile(r"(?P<name>[?&\s](?:ssl)?password)=[^&\s]+", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
-    """`text` with the password of every URL in it covered."""
-    return _URL_PASSWORD.sub(rf"\g<scheme>:{MASK}@", text)
+    """`text` with the password of every URL in it covered, wherever in the URL it stands."""
+    return _PARAMETER.sub(rf"\g<name>={MASK}", _URL_PASSWORD.sub(rf"\g<scheme>:{MASK}@", text))
 
 
 def is_secret(field: str) -> bool:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from lamplighter.kit import log
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
-from lamplighter.kit.errors import Kind, LampError
+from lamplighter.kit.errors import Fenced, Kind, LampError
 
 FIRST_DELAY = timedelta(milliseconds=100)
 LONGEST_DELAY = timedelta(seconds=5)
@@ -44,12 +44,15 @@ class Supervisor:
     _children: dict[str, Child] = field(default_factory=dict)
 
     async def run(self, children: list[Child]) -> None:
-        """Returns only by an exception: cancellation, or TooManyRestarts of a child."""
+        """Ends by an exception, cancellation or TooManyRestarts of a child; returns only when every child did."""
         try:
             for child in children:
                 self._children[child.name] = child
                 self._tasks[child.name] = asyncio.create_task(self._keep(child), name=child.name)
-            await asyncio.gather(*self._tasks.values())
+            # Not gather: it would pass a cancellation on to every child at once, and the order of stopping is ours.
+            done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
         finally:
             await self._stop_all()
 
@@ -57,12 +60,16 @@ class Supervisor:
         failures: deque[datetime] = deque()
         waits = 0
         while True:
+            began = self.clock.monotonic()
             try:
                 return await child.run()
+            except Fenced:
+                raise
             except LampError as error:
                 if error.kind is Kind.UNAVAILABLE:
                     # What the child needs is away (a full disk, a database restarting): wait for it, do not give up.
                     log.get().warning("child.waiting", child=child.name, error=error.message)
+                    waits = 0 if self.clock.monotonic() - began > LONGEST_DELAY.total_seconds() else waits
                     delay = doubling(waits, first=FIRST_DELAY, most=LONGEST_DELAY)
                     waits += 1
                 else:

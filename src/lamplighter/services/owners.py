@@ -1,5 +1,7 @@
 """Working processes: who they are, who controls the city, and what becomes of the dead."""
 
+import asyncio
+
 from lamplighter.domain.acts import Act
 from lamplighter.kit.errors import Conflict
 from lamplighter.store.owners import Owner
@@ -18,14 +20,14 @@ class ControlledElsewhere(Conflict):
 
 async def enlist(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> list[Owner]:
     """Hold the proof of life, register, and bury those who no longer hold theirs; returns the buried."""
-    proofs.hold(owner.id)
+    await asyncio.to_thread(proofs.hold, owner.id)
     await store.transact(register, owner)
     return await bury_dead(store, proofs, owner.id, act=act)
 
 
 async def bury_dead(store: Store, proofs: Proofs, me: str, *, act: Act) -> list[Owner]:
     """Void what dead processes held, at once and at no cost in attempts. May be repeated, and by several."""
-    dead = [other for other in await store.read(others, me) if proofs.dead(other.id)]
+    dead = [other for other in await store.read(others, me) if await asyncio.to_thread(proofs.dead, other.id)]
     return [other for other in dead if await store.transact(bury, other, act=act)]
 
 
@@ -34,9 +36,10 @@ async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) 
     city = await store.read(lambda tx: tx.cities.find())
     if city is None:
         raise Conflict("This city has no row in its database.", hint="Run `lamp init` in it.")
-    if city.controller is not None and city.controller != owner.id and not proofs.dead(city.controller):
-        holder = next((o for o in await store.read(others, owner.id) if o.id == city.controller), None)
-        raise ControlledElsewhere(holder, city.controller)
+    holder = city.controller if city.controller != owner.id else None
+    if holder is not None and not await asyncio.to_thread(proofs.dead, holder):
+        known = next((other for other in await store.read(others, owner.id) if other.id == holder), None)
+        raise ControlledElsewhere(known, holder)
     taken = await store.transact(
         lambda tx: tx.cities.take_control(owner.id, expected=city.controller_version, now=act.at)
     )
@@ -45,8 +48,10 @@ async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) 
 
 
 async def leave(store: Store, proofs: Proofs, owner: Owner) -> None:
-    await store.transact(resign, owner.id)
-    proofs.release(owner.id)
+    try:
+        await store.transact(resign, owner.id)
+    finally:
+        proofs.release(owner.id)
 
 
 def register(tx: Tx, owner: Owner) -> None:

@@ -1,6 +1,6 @@
 """What can go wrong with a store, each with the sentence a person reads."""
 
-from lamplighter.kit.errors import Conflict, Kind, LampError, Unavailable
+from lamplighter.kit.errors import Conflict, Fenced, Kind, LampError, Unavailable
 
 
 class StoreUnavailable(Unavailable):
@@ -36,6 +36,14 @@ class StoreReadOnly(StoreUnavailable):
         super().__init__(
             f"The database {where} cannot be written: it, its directory or its disk is read-only.",
             hint="Check the owner and mode of the city's .gc directory and how its disk is mounted.",
+        )
+
+
+class StoreRefused(StoreUnavailable):
+    def __init__(self, where: str, detail: str) -> None:
+        super().__init__(
+            f"The database {where} does not let this user work on it: {detail}.",
+            hint="Grant its role the rights on the database's schema, or name another user in [store] url.",
         )
 
 
@@ -91,7 +99,7 @@ class ClockSkewed(StoreUnavailable):
         )
 
 
-class ProofLost(StoreUnavailable):
+class ProofLost(Fenced):
     def __init__(self, owner: str) -> None:
         super().__init__(
             f"Process {owner} lost its proof of life; others may already hold its work.",

@@ -52,9 +52,18 @@ def _hand_over(loop: asyncio.AbstractEventLoop, outcomes: Sequence[Outcome]) -> 
         return
 
 
+def passable(error: BaseException) -> BaseException:
+    """A future cannot carry StopIteration: it would end the coroutine that awaits it as if it had returned."""
+    if not isinstance(error, StopIteration):
+        return error
+    told = RuntimeError("the transaction function raised StopIteration")
+    told.__cause__ = error
+    return told
+
+
 def _settle(outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         if outcome.error is not None:
-            outcome.job.answer.set_exception(outcome.error)
+            outcome.job.answer.set_exception(passable(outcome.error))
         else:
             outcome.job.answer.set_result(outcome.value)

@@ -1,15 +1,17 @@
 """Forward-only migrations, applied under a lock, each in its own transaction."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lamplighter.store.errors import StoreBusy, StoreNewer, StoreReadOnly
+from lamplighter.kit.masking import masked
+from lamplighter.store.errors import StoreBusy, StoreNewer, StoreUnavailable
 from lamplighter.store.schema import PROGRAM, Level, Migration, migrations
 from lamplighter.store.sqlite_connection import connect as connect_sqlite
 from lamplighter.store.sqlite_connection import told as told_sqlite
-from lamplighter.store.turnstile import Turnstile
+from lamplighter.store.sqlite_connection import turnstile_of
 
 LEVEL_TABLE = "CREATE TABLE IF NOT EXISTS schema_level (version INTEGER NOT NULL, oldest INTEGER NOT NULL)"
 BUSY_SECONDS = 30.0
@@ -17,20 +19,32 @@ BUSY_SECONDS = 30.0
 
 def migrate_sqlite(path: Path, *, to: int | None = None) -> list[Migration]:
     """Bring the file to this program's schema, making it if need be; returns what was applied."""
-    connection = connect_sqlite(path, create=True)
-    path.chmod(0o600)
+    _make_private(path)
+    connection = connect_sqlite(path)
     try:
-        turnstile = Turnstile(path)
-    except OSError as error:
-        raise StoreReadOnly(str(path)) from error
-    try:
-        if not turnstile.enter(at_most=BUSY_SECONDS):
-            raise StoreBusy(str(path))
-        with told_sqlite(path):
-            return _apply_sqlite(connection, str(path), to)
+        turnstile = turnstile_of(path)
+        try:
+            if not turnstile.enter(at_most=BUSY_SECONDS):
+                raise StoreBusy(str(path))
+            with told_sqlite(path):
+                return _apply_sqlite(connection, str(path), to)
+        finally:
+            turnstile.close()
     finally:
-        turnstile.close()
         connection.close()
+
+
+def _make_private(path: Path) -> None:
+    """A new file is its owner's from its first moment; one that is there keeps the mode it has."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The database {path} cannot be made: {error.strerror}.",
+            hint="Check that its directory is there, its owner and mode, its disk and free space.",
+        ) from error
 
 
 def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) -> list[Migration]:
@@ -48,7 +62,8 @@ def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) ->
             connection.execute(f"PRAGMA user_version = {migration.version}")  # how a running program notices
             applied.append(migration)
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk has ended it already
+            connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
     return applied
@@ -62,7 +77,7 @@ def migrate_postgres(url: str, *, to: int | None = None) -> list[Migration]:
     try:
         with told(url), connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(5267, 2)")
-            return _apply_postgres(connection, url, to)
+            return _apply_postgres(connection, masked(url), to)
     finally:
         connection.close()
 

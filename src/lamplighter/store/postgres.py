@@ -9,11 +9,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lamplighter.kit import log
+from lamplighter.kit.clock import SystemClock
 from lamplighter.store import errors
 from lamplighter.store.jobs import Answer, Job, Outcome, deliver
 from lamplighter.store.postgres_connection import LOST, PASSING, PostgresConnection, told
@@ -32,15 +34,18 @@ RECONNECTS = 3
 
 class PostgresStore:
     def __init__(self, url: str, city: str, *, wakes: Wakes) -> None:
-        self._url = url
-        self._city = city
         self._writes: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        first = _Line(url, city, None)  # fails here and now when the server is not there or too old
+        try:
+            first.open().read(lambda tx: tx.cities.find())
+        except BaseException:
+            first.close()
+            raise
         self._postman = Postman(url, city, wakes)
-        first = PostgresConnection(url, city)  # fails here and now when the server is not there or too old
-        first.read(lambda tx: tx.cities.find())
-        self._threads = [self._thread(self._write, n, first if n == 0 else None) for n in range(WRITERS)]
-        self._threads += [self._thread(self._serve_reads, n, None) for n in range(READERS)]
+        lines = [first, *(_Line(url, city, None) for _ in range(WRITERS + READERS - 1))]
+        self._threads = [_thread(self._write, line) for line in lines[:WRITERS]]
+        self._threads += [_thread(self._serve_reads, line) for line in lines[WRITERS:]]
         self._closed = False
 
     async def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -52,10 +57,10 @@ class PostgresStore:
         return value
 
     async def clock_offset(self) -> timedelta:
-        before = datetime.now(UTC)
+        clock = SystemClock()
+        before = clock.now()
         theirs = await self.read(_server_time)
-        after = datetime.now(UTC)
-        return theirs - (before + (after - before) / 2)
+        return theirs - (before + (clock.now() - before) / 2)
 
     async def close(self) -> None:
         """Finish what was handed in, then close every connection."""
@@ -77,14 +82,6 @@ class PostgresStore:
         jobs.put(Job(fn, args, kwargs, answer))
         return await answer
 
-    def _thread(
-        self, work: Callable[["_Line"], None], number: int, connection: PostgresConnection | None
-    ) -> threading.Thread:
-        line = _Line(self._url, self._city, connection)
-        thread = threading.Thread(target=work, args=(line,), name=f"lamp-{work.__name__}-{number}", daemon=True)
-        thread.start()
-        return thread
-
     def _serve_reads(self, line: "_Line") -> None:
         while (job := self._reads.get()) is not None:
             deliver([_outcome(job, partial(_read, line, job), line)])
@@ -93,11 +90,15 @@ class PostgresStore:
     def _write(self, line: "_Line") -> None:
         while (job := self._writes.get()) is not None:
             jobs = [job, *self._waiting(GROUP_SIZE - 1)]
-            wakes: set[str] = set()
-            outcomes = self._group(line, jobs, wakes)
-            deliver(outcomes)
-            self._postman.post(wakes)
+            later = self._group(line, jobs) if len(jobs) > 1 else jobs
+            for late in later:
+                wakes: set[str] = set()
+                self._settle([_outcome(late, partial(_alone, line, late, wakes), line)], wakes)
         line.close()
+
+    def _settle(self, outcomes: list[Outcome], wakes: set[str]) -> None:
+        deliver(outcomes)
+        self._postman.post(wakes)
 
     def _waiting(self, most: int) -> list[Job]:
         jobs: list[Job] = []
@@ -112,54 +113,64 @@ class PostgresStore:
             jobs.append(job)
         return jobs
 
-    def _group(self, line: "_Line", jobs: list[Job], wakes: set[str]) -> list[Outcome]:
-        if len(jobs) > 1:
-            for savepoints in (False, True):
-                try:
-                    return _together(line, jobs, wakes, savepoints=savepoints)
-                except errors.CommitUnknown as error:
-                    return [Outcome(job, error=error) for job in jobs]
-                except Exception:  # noqa: BLE001, S112  one of them failed: which, the next way of trying tells
-                    continue
-        return [_outcome(job, partial(_alone, line, job, wakes), line) for job in jobs]
+    def _group(self, line: "_Line", jobs: list[Job]) -> list[Job]:
+        """Commit and answer `jobs` together; returns those that must be run alone: they would make the others wait."""
+        for savepoints in (False, True):
+            wakes: set[str] = set()
+            try:
+                outcomes = _together(line, jobs, wakes, savepoints=savepoints)
+            except errors.CommitUnknown as error:
+                deliver([Outcome(job, error=error) for job in jobs])
+                return []
+            except BaseException as error:  # noqa: BLE001  one of them failed: which, the next way of trying tells
+                if savepoints and line.lost():  # nobody fares better alone, and each would wait for the server
+                    deliver([Outcome(job, error=error) for job in jobs])
+                    return []
+                continue
+            answered = [outcome for outcome in outcomes if not isinstance(outcome.error, PASSING)]
+            self._settle(answered, wakes)
+            return [outcome.job for outcome in outcomes if isinstance(outcome.error, PASSING)]
+        return jobs
 
 
 def _together(line: "_Line", jobs: list[Job], wakes: set[str], *, savepoints: bool) -> list[Outcome]:
+    """One transaction for all. Raises whatever ended it, and then nothing has happened."""
     connection = line.open()
-    asked: set[str] = set()
-    later: list[Job] = []
-    outcomes: list[Outcome] = []
+    one = _in_savepoint if savepoints else _plainly
     connection.begin(in_group=True)
     try:
-        for job in jobs:
-            if not savepoints:
-                outcomes.append(Outcome(job, value=job.run(connection.tx)))
-                asked |= connection.tx.take_wakes()
-                continue
-            outcome = _in_savepoint(connection, job, asked)
-            if isinstance(outcome.error, PASSING):
-                later.append(job)
-            else:
-                outcomes.append(outcome)
+        outcomes = [one(connection, job, wakes) for job in jobs]
         connection.commit()
     except BaseException:
         line.rollback()
         raise
-    wakes |= asked
-    return outcomes + [_outcome(job, partial(_alone, line, job, wakes), line) for job in later]
+    return outcomes
 
 
-def _in_savepoint(connection: PostgresConnection, job: Job, asked: set[str]) -> Outcome:
+def _plainly(connection: PostgresConnection, job: Job, wakes: set[str]) -> Outcome:
+    value = job.run(connection.tx)
+    wakes |= connection.tx.take_wakes()
+    return Outcome(job, value=value)
+
+
+def _in_savepoint(connection: PostgresConnection, job: Job, wakes: set[str]) -> Outcome:
     connection.raw.execute("SAVEPOINT one")
     try:
-        value = job.run(connection.tx)
-    except Exception as error:  # noqa: BLE001  it belongs to its caller
+        with told(connection.url):
+            value = job.run(connection.tx)
+    except BaseException as error:  # noqa: BLE001  it belongs to its caller
         connection.tx.take_wakes()
         connection.raw.execute("ROLLBACK TO one")
         return Outcome(job, error=error)
     connection.raw.execute("RELEASE one")
-    asked |= connection.tx.take_wakes()
+    wakes |= connection.tx.take_wakes()
     return Outcome(job, value=value)
+
+
+def _thread(work: Callable[["_Line"], None], line: "_Line") -> threading.Thread:
+    thread = threading.Thread(target=work, args=(line,), name=f"lamp-{work.__name__.strip('_')}", daemon=True)
+    thread.start()
+    return thread
 
 
 def _alone(line: "_Line", job: Job, wakes: set[str]) -> Any:
@@ -235,7 +246,7 @@ class PostgresDirect:
 
     def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         value, wakes = self._connection.alone(lambda tx: fn(tx, *args, **kwargs))
-        with told(self._connection.url):
+        with suppress(*LOST):  # committed is committed: whoever waits polls as well
             announce(self._connection, wakes)
         return value  # type: ignore[no-any-return]  # what fn gave
 

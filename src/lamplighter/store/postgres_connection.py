@@ -18,6 +18,8 @@ from lamplighter.store.tx import Tx
 
 CONNECT_SECONDS = 10
 CHECK_SECONDS = 1.0
+LOCK_MILLIS = 10_000
+"""Nobody waits longer for a row lock: transactions are short, so whoever holds one that long hangs."""
 LOCK_MILLIS_IN_A_GROUP = 50
 """A function of a group that waits longer for a row lock is redone alone, so that it delays nobody else's commit."""
 
@@ -70,7 +72,7 @@ def connect(url: str, *, application: str = "lamplighter") -> psycopg.Connection
             keepalives_interval=5,
             keepalives_count=3,
         )
-    except psycopg.OperationalError as error:
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:  # the latter for a URL that is none
         raise unreachable(url, error) from error
 
 
@@ -95,6 +97,8 @@ def told(url: str) -> Iterator[None]:
         raise errors.StoreFull(masked(url)) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise errors.StoreReadOnly(masked(url)) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise errors.StoreRefused(masked(url), masked(" ".join(str(error).split()))) from error
     except PASSING:
         raise
     except LOST as error:
@@ -114,18 +118,16 @@ class PostgresConnection:
     def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
         """Begin, in one round trip; and every second see that the schema still serves this program."""
         mode = " READ ONLY, ISOLATION LEVEL REPEATABLE READ" if read_only else ""
-        limit = f";SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP}" if in_group else ""
-        with told(self.url):
-            self.raw.execute(f"BEGIN{mode}{limit}".encode())
-        if time.monotonic() < self._checked + CHECK_SECONDS:
-            return
+        limit = f"SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP if in_group else LOCK_MILLIS}"
         try:
             with told(self.url):
-                self._guard.check()
+                self.raw.execute(f"BEGIN{mode};{limit}".encode())
+                if time.monotonic() >= self._checked + CHECK_SECONDS:
+                    self._guard.check()
+                    self._checked = time.monotonic()
         except BaseException:
-            self._rollback_if_open()
+            self._rollback_if_open()  # else the connection would stay within a failed transaction
             raise
-        self._checked = time.monotonic()
 
     def commit(self) -> None:
         """Raises CommitUnknown when the connection breaks before the answer came."""
@@ -151,10 +153,13 @@ class PostgresConnection:
                 with told(self.url):
                     value = fn(self.tx)
                 self.commit()
-            except PASSING:
+            except psycopg.errors.LockNotAvailable as error:
+                self._rollback_if_open()
+                raise errors.StoreBusy(masked(self.url)) from error
+            except PASSING as error:
                 self._rollback_if_open()
                 if not left:
-                    raise
+                    raise errors.StoreBusy(masked(self.url)) from error
             except BaseException:
                 self._rollback_if_open()
                 raise

@@ -40,7 +40,11 @@ class FileProofs:
             fd = os.open(self._directory / owner, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreUnavailable(f"{self._directory} cannot be written: {error.strerror}.") from error
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise StoreUnavailable(f"The proof of life {owner} is held already: {error.strerror}.") from error
         self._held[owner] = fd
 
     def check(self, owner: str) -> None:
@@ -80,8 +84,11 @@ class PostgresProofs:
         self._held: set[str] = set()
 
     def hold(self, owner: str) -> None:
+        from lamplighter.store.postgres_connection import told
+
+        with told(self._url):
+            self._connection.execute("SELECT pg_advisory_lock(%s)", (_key(owner),))
         self._held.add(owner)
-        self._connection.execute("SELECT pg_advisory_lock(%s)", (_key(owner),))
 
     def check(self, owner: str) -> None:
         import psycopg

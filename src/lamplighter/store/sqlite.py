@@ -9,12 +9,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lamplighter.store.datagrams import Datagrams
-from lamplighter.store.jobs import Answer, Job, Outcome, deliver
+from lamplighter.store.jobs import Answer, Job, Outcome, deliver, passable
 from lamplighter.store.schema import SchemaGuard
-from lamplighter.store.sqlite_connection import SqliteConnection, SqliteDb, connect, told, translated
+from lamplighter.store.sqlite_connection import (
+    SqliteConnection,
+    SqliteDb,
+    connect,
+    explain,
+    read_whole,
+    told,
+)
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
 
@@ -34,9 +41,9 @@ class SqliteStore:
         self._datagrams = datagrams
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._connection = SqliteConnection(path, city)
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lamp-read", initializer=self._open_reader)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lamp-read")
         self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
+        self._opened: list[_Reader] = []
         self._closed = False
         self._writer = threading.Thread(target=self._write, name="lamp-write", daemon=True)
         self._writer.start()
@@ -50,7 +57,9 @@ class SqliteStore:
         return value
 
     async def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: self._read(fn, *args, **kwargs))
+        loop = asyncio.get_running_loop()
+        value: R = await loop.run_in_executor(self._readers, self._read, lambda tx: fn(tx, *args, **kwargs))
+        return value
 
     async def clock_offset(self) -> timedelta:
         return timedelta(0)  # the database is a file here: its clock is this machine's
@@ -63,27 +72,26 @@ class SqliteStore:
         self._jobs.put(None)
         await asyncio.to_thread(self._writer.join)
         await asyncio.to_thread(self._readers.shutdown)
-        for connection in self._opened:
-            connection.close()
+        for reader in self._opened:
+            reader.raw.close()
         self._connection.close()
+        self._datagrams.close()
 
-    def _open_reader(self) -> None:
-        connection = connect(self._path, read_only=True)
-        self._opened.append(connection)
-        self._local.tx = Tx(SqliteDb(connection), self._city)
-        self._local.guard = SchemaGuard(str(self._path), self._local.tx.db)
+    def _reader(self) -> "_Reader":
+        """The thread's own, opened when first needed: a file away for a moment spoils no thread for ever."""
+        reader: _Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = _Reader(self._path, self._city)
+            self._opened.append(reader)
+        return reader
 
-    def _read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        tx: Tx = self._local.tx
-        connection = tx.db.connection  # type: ignore[attr-defined]  # a reader's Db is always a SqliteDb
-        with told(self._path):
-            connection.execute("BEGIN")
-            try:
-                self._local.guard.check()
-                return fn(tx, *args, **kwargs)
-            finally:
-                connection.execute("ROLLBACK")
-                tx.take_wakes()
+    def _read(self, fn: Callable[[Tx], Any]) -> Any:
+        reader = self._reader()
+        try:
+            with told(self._path):
+                return read_whole(reader.raw, reader.tx, reader.guard, fn)
+        except StopIteration as error:
+            raise passable(error) from error
 
     def _write(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -105,7 +113,7 @@ class SqliteStore:
         connection.begin()
         try:
             # Before others join there is nothing to protect from the first function, so it needs no savepoint.
-            outcomes.append(Outcome(first, value=first.run(connection.tx)))
+            outcomes.append(Outcome(first, value=connection.run(first.run)))
             wakes |= connection.tx.take_wakes()
             until = time.monotonic() + GROUP_SECONDS
             while len(outcomes) < GROUP_SIZE and time.monotonic() < until:
@@ -123,25 +131,27 @@ class SqliteStore:
         connection.commit()
 
     def _in_savepoint(self, job: Job, wakes: set[str]) -> Outcome:
-        connection = self._connection
-        connection.raw.execute("SAVEPOINT one")
+        """Raises GroupLost, with the job, whenever the transaction around the savepoint is no more."""
+        raw, tx = self._connection.raw, self._connection.tx
         try:
-            value = job.run(connection.tx)
-        except BaseException as error:
-            connection.tx.take_wakes()
-            if not connection.raw.in_transaction:
-                raise GroupLost(job) from error  # the error ended the whole transaction, not only this function
-            connection.raw.execute("ROLLBACK TO one")
-            connection.raw.execute("RELEASE one")
-            return Outcome(job, error=translated(error, self._path))
-        connection.raw.execute("RELEASE one")
-        wakes |= connection.tx.take_wakes()
+            raw.execute("SAVEPOINT one")
+            try:
+                value = job.run(tx)
+            except BaseException as error:  # noqa: BLE001  it belongs to its caller
+                tx.take_wakes()
+                raw.execute("ROLLBACK TO one")
+                raw.execute("RELEASE one")
+                return Outcome(job, error=explain(error, self._path) or error)
+            raw.execute("RELEASE one")
+        except sqlite3.Error as error:
+            raise GroupLost(job) from error  # a statement ended the whole transaction, not only this function
+        wakes |= tx.take_wakes()
         return Outcome(job, value=value)
 
     def _one_by_one(self, first: Job, outcomes: list[Outcome], error: BaseException) -> tuple[list[Outcome], set[str]]:
         """The group's transaction was lost: give every function one of its own, so each gets its own answer."""
         if not outcomes:
-            return [Outcome(first, error=translated(error, self._path))], set()
+            return [Outcome(first, error=error)], set()
         jobs = [outcome.job for outcome in outcomes]
         if isinstance(error, GroupLost):
             jobs.append(error.job)
@@ -160,6 +170,15 @@ class SqliteStore:
     def _announce(self, topics: frozenset[str]) -> None:
         self._wakes.publish(topics)
         self._datagrams.send(topics)
+
+
+class _Reader:
+    """A connection that refuses writes; one thread uses it."""
+
+    def __init__(self, path: Path, city: str) -> None:
+        self.raw = connect(path, read_only=True)
+        self.tx = Tx(SqliteDb(self.raw), city)
+        self.guard = SchemaGuard(str(path), self.tx.db)
 
 
 class GroupLost(Exception):

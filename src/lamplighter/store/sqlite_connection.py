@@ -1,11 +1,11 @@
 """One connection to a SQLite file: how it is opened, how its errors are told, one transaction on it."""
 
+import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote_from_bytes
 
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.store import errors
@@ -41,13 +41,13 @@ class SqliteDb:
         self.connection.executemany(SQLITE.render(sql), params)
 
 
-def connect(path: Path, *, read_only: bool = False, create: bool = False) -> sqlite3.Connection:
-    """Open the file durable and strict; `create` only where a new database is meant."""
-    if not create and not path.exists():
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open the file durable and strict. Raises StoreMissing when it is not there: only `migrate` makes one."""
+    if not path.exists():
         raise errors.StoreMissing(str(path))
     with told(path):
         connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode={'rwc' if create else 'rw'}",
+            f"file:{quote_from_bytes(os.fsencode(path))}?mode=rw",
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
@@ -73,21 +73,30 @@ def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:
         connection.execute("PRAGMA query_only = ON")
 
 
-@contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors about the file, not those about a statement, into sentences for a person."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise translated(error, path) from error
+class told:  # noqa: N801  used as a verb: `with told(path):`
+    """Turn SQLite's errors about the file, not those about a statement, into sentences for a person.
+
+    A class, because a generator's context costs several times as much, and every commit passes three of them.
+    """
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        better = explain(error, self._path)
+        if better is not None:
+            raise better from error
 
 
-def translated(error: BaseException, path: Path) -> BaseException:
-    """The error as a person should read it; itself where it is not about the file."""
-    return (explain(error, path) or error) if isinstance(error, sqlite3.Error) else error
-
-
-def explain(error: sqlite3.Error, path: Path) -> Exception | None:
+def explain(error: BaseException | None, path: Path) -> Exception | None:
+    """What a person should read in place of `error`; None where it is not about the file."""
+    if not isinstance(error, sqlite3.Error):
+        return None
     where = str(path)
     code = getattr(error, "sqlite_errorcode", None)
     told_as: Exception | None = None
@@ -107,17 +116,26 @@ def explain(error: sqlite3.Error, path: Path) -> Exception | None:
     return told_as
 
 
+class TransactionEnded(Exception):
+    """A function swallowed an error that had ended its transaction: what it did before is gone."""
+
+    def __init__(self) -> None:
+        super().__init__("a statement ended the transaction, and its function went on as if nothing had happened")
+
+
 class SqliteConnection:
     """A writing connection with its turnstile; one thread at a time uses it."""
 
     def __init__(self, path: Path, city: str) -> None:
         self.path = path
         self.raw = connect(path)
-        if not _has_schema(self.raw):
+        try:
+            _need_schema(self.raw, path)
+            self._turnstile = turnstile_of(path)
+        except BaseException:
             self.raw.close()
-            raise errors.StoreOld(str(path), 0, PROGRAM)
+            raise
         self.tx = Tx(SqliteDb(self.raw), city)
-        self._turnstile = _turnstile(path)
         self.guard = SchemaGuard(str(path), self.tx.db)
         self.guard.check()
         self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
@@ -127,21 +145,23 @@ class SqliteConnection:
         if not self._turnstile.enter(at_most=BUSY_SECONDS):
             raise errors.StoreBusy(str(self.path))
         try:
-            self.raw.execute("BEGIN IMMEDIATE")
-            # Migrations change the user version, so an unchanged one means an unchanged schema, at a third of the cost.
-            if self.raw.execute("PRAGMA user_version").fetchone()[0] != self._seen:
-                self.guard.check()
-        except BaseException as error:
+            with told(self.path):
+                self.raw.execute("BEGIN IMMEDIATE")
+                # Migrations change the user version: an unchanged one means an unchanged schema, and costs less to ask.
+                if self.raw.execute("PRAGMA user_version").fetchone()[0] != self._seen:
+                    self.guard.check()
+        except BaseException:
             self.rollback()
-            raise translated(error, self.path) from error
+            raise
 
     def commit(self) -> None:
         crash_point(CrashPoint.STORE_BEFORE_COMMIT)
         try:
-            self.raw.execute("COMMIT")
-        except BaseException as error:
+            with told(self.path):
+                self.raw.execute("COMMIT")
+        except BaseException:
             self.rollback()
-            raise translated(error, self.path) from error
+            raise
         crash_point(CrashPoint.STORE_AFTER_COMMIT)
 
     def leave(self) -> None:
@@ -156,14 +176,22 @@ class SqliteConnection:
             self.tx.take_wakes()
             self._turnstile.leave()
 
+    def run(self, fn: Callable[[Tx], Any]) -> Any:
+        """Run `fn` within the transaction that was begun. Raises TransactionEnded when that is no more."""
+        with told(self.path):
+            value = fn(self.tx)
+        if not self.raw.in_transaction:
+            raise TransactionEnded
+        return value
+
     def alone(self, fn: Callable[[Tx], Any]) -> tuple[Any, frozenset[str]]:
         """One function, one transaction: its value, and the wake-ups to send."""
         self.begin()
         try:
-            value = fn(self.tx)
-        except BaseException as error:
+            value = self.run(fn)
+        except BaseException:
             self.rollback()
-            raise translated(error, self.path) from error
+            raise
         self.commit()
         self.leave()
         return value, self.tx.take_wakes()
@@ -173,11 +201,26 @@ class SqliteConnection:
         self._turnstile.close()
 
 
-def _has_schema(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_level'").fetchone() is not None
+def _need_schema(connection: sqlite3.Connection, path: Path) -> None:
+    with told(path):
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_level'").fetchone()
+    if found is None:
+        raise errors.StoreOld(str(path), 0, PROGRAM)
 
 
-def _turnstile(path: Path) -> Turnstile:
+def read_whole(raw: sqlite3.Connection, tx: Tx, guard: SchemaGuard, fn: Callable[[Tx], Any]) -> Any:
+    """One function on one snapshot; the connection must refuse writes."""
+    raw.execute("BEGIN")
+    try:
+        guard.check()
+        return fn(tx)
+    finally:
+        tx.take_wakes()
+        if raw.in_transaction:
+            raw.execute("ROLLBACK")
+
+
+def turnstile_of(path: Path) -> Turnstile:
     try:
         return Turnstile(path)
     except OSError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from lamplighter.store.datagrams import Datagrams
-from lamplighter.store.sqlite_connection import SqliteConnection, told
+from lamplighter.store.sqlite_connection import SqliteConnection, read_whole, told
 from lamplighter.store.tx import Tx
 
 P = ParamSpec("P")
@@ -28,13 +28,14 @@ class SqliteDirect:
         connection = self._connection
         with told(connection.path):
             connection.raw.execute("PRAGMA query_only = ON")
-            connection.raw.execute("BEGIN")
             try:
-                connection.guard.check()
-                return fn(connection.tx, *args, **kwargs)
+                value: R = read_whole(
+                    connection.raw, connection.tx, connection.guard, lambda tx: fn(tx, *args, **kwargs)
+                )
+                return value
             finally:
-                connection.raw.execute("ROLLBACK")
                 connection.raw.execute("PRAGMA query_only = OFF")
 
     def close(self) -> None:
         self._connection.close()
+        self._datagrams.close()

@@ -5,10 +5,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lamplighter.kit.errors import Conflict, NotFound, UsageError
+from lamplighter.kit.errors import NotFound, Unavailable, UsageError
 from lamplighter.kit.ids import IdSource
 
 RUNTIME = ".gc"
+_RESTORE_ID = "The city's rows are kept under its id: restore the file from a copy, or look for the id in the database."
 CITY_FILE = "city.toml"
 
 _CITY_TOML = """\
@@ -94,12 +95,17 @@ class CityPaths:
     def city_id(self) -> str:
         """Who this city is, wherever its rows are kept. Raises NotFound for a directory never initialised."""
         try:
-            return self.id_file.read_text(encoding="ascii").strip()
-        except OSError:
+            text = self.id_file.read_text(encoding="ascii").strip()
+        except FileNotFoundError:
             raise NotFound(
                 f"{self.root} has no {RUNTIME}/{self.id_file.name}.",
                 hint="Run `lamp init` there; it keeps what it finds.",
             ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unavailable(f"{self.id_file} cannot be read: {error}.", hint=_RESTORE_ID) from error
+        if not re.fullmatch(r"cty_[0-9a-z]+", text):
+            raise Unavailable(f"{self.id_file} does not hold a city's id.", hint=_RESTORE_ID)
+        return text
 
 
 def find_city(start: Path) -> CityPaths:
@@ -140,7 +146,7 @@ def lay_out(root: Path, *, name: str | None, ids: IdSource) -> list[Path]:
             made += _new(formulas / "feature.formula.toml", _FORMULA)
         made += _new(paths.runtime / ".gitignore", "*\n!.gitignore\n!formulas/\n!formulas/**\n")
     except OSError as error:
-        raise Conflict(
+        raise Unavailable(
             f"A city cannot be made in {root}: {error.strerror} ({error.filename}).",
             hint="Check the directory's owner and mode, and how its disk is mounted.",
         ) from error
@@ -148,10 +154,17 @@ def lay_out(root: Path, *, name: str | None, ids: IdSource) -> list[Path]:
 
 
 def _new(path: Path, text: str, *, mode: int = 0o644) -> list[Path]:
+    """Whole or not at all: written beside its place, then linked into it, which fails where something is already."""
+    if path.exists():
+        return []
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.link(draft, path)
     except FileExistsError:
         return []
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(text)
+    finally:
+        draft.unlink(missing_ok=True)
     return [path]

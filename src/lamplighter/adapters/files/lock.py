@@ -1,5 +1,6 @@
 """One controller per city: a file lock held for life, dropped by the kernel however the process ends."""
 
+import contextlib
 import fcntl
 import os
 import time
@@ -35,9 +36,10 @@ class ControllerLock:
             holder = os.read(fd, 32).decode(errors="replace").strip()
             os.close(fd)
             raise ControllerRunning(holder)
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode())
         self._fd = fd
+        with contextlib.suppress(OSError):  # the lock is what counts; the pid is for people, and a disk may be full
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
         if self._fd is not None:
@@ -60,9 +62,13 @@ def _locked(fd: int) -> bool:
 def controller_pid(path: Path) -> int | None:
     """The pid of the process that holds the lock, or None when nobody does."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        raise Unavailable(
+            f"{path} cannot be read: {error.strerror}.", hint="Ask the user who owns the city, or become that user."
+        ) from error
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
