@@ -127,12 +127,14 @@ def close(bead_ids: tuple[str, ...]) -> None:
 
 @bead.command("label")
 @click.argument("bead_id", metavar="ID")
-@click.argument("labels", metavar="[+]LABEL | -LABEL…", nargs=-1, required=True)
-def label(bead_id: str, labels: tuple[str, ...]) -> None:
-    """Add labels, or take away those written with a dash: `lamp bead label ID urgent -- -stale`."""
-    added = tuple(name.removeprefix("+") for name in labels if not name.startswith("-"))
-    removed = tuple(name[1:] for name in labels if name.startswith("-"))
-    _made(city().beads.change(bead_id, BeadChange(add_labels=added, remove_labels=removed)), "Labelled")
+@click.argument("labels", metavar="[LABEL…]", nargs=-1)
+@click.option("--add", multiple=True, metavar="LABEL", help="The same as naming it; several times.")
+@click.option("--remove", multiple=True, metavar="LABEL", help="A label to take away; several times.")
+def label(bead_id: str, labels: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...]) -> None:
+    """Add labels to a bead, or take some away."""
+    if not labels and not add and not remove:
+        raise UsageError("Name a label.", hint="Such as `lamp bead label ID urgent --remove stale`.")
+    _made(city().beads.change(bead_id, BeadChange(add_labels=(*labels, *add), remove_labels=remove)), "Labelled")
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:

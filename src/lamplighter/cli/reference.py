@@ -1,0 +1,63 @@
+"""The reference page of the commands, written from the commands themselves."""
+
+from collections.abc import Iterator
+
+import click
+
+from lamplighter.cli.main import root
+
+COMMON = {"--city", "--json", "--help", "-h"}
+
+
+def reference() -> str:
+    """The page docs/reference/commands.md; a test holds the two equal."""
+    head = [
+        "# Commands",
+        "",
+        "Every command takes `--city PATH` (else `LAMP_CITY`, else the city around where you stand) and `--json`.",
+        "Exit codes: 0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable. Errors go to standard error; with",
+        "`--json` as `{type, title, detail, hint}`.",
+        "",
+    ]
+    return "\n".join([*head, *_group(root, ("lamp",))]).rstrip() + "\n"
+
+
+def _group(group: click.Group, path: tuple[str, ...]) -> Iterator[str]:
+    context = click.Context(group)
+    for name in sorted(group.list_commands(context)):
+        command = group.get_command(context, name)
+        if command is None or command.hidden:
+            continue
+        if isinstance(command, click.Group):
+            yield from _group(command, (*path, name))
+        else:
+            yield from _command(command, (*path, name))
+
+
+def _command(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
+    arguments = [_argument(param) for param in command.params if isinstance(param, click.Argument)]
+    options = [param for param in command.params if isinstance(param, click.Option) and not COMMON & set(param.opts)]
+    yield f"## `{' '.join([*path, *arguments])}`"
+    yield ""
+    yield " ".join((command.help or "").split())
+    yield ""
+    if options:
+        yield "| option | meaning |"
+        yield "|---|---|"
+        for option in options:
+            yield f"| `{_option(option)}` | {option.help or ''}{_default(option)} |"
+        yield ""
+
+
+def _argument(argument: click.Argument) -> str:
+    name = argument.metavar or (argument.name or "").upper()
+    return name if argument.required else f"[{name.strip('[]')}]"
+
+
+def _option(option: click.Option) -> str:
+    value = "" if option.is_flag else f" {option.metavar or (option.name or '').upper()}"
+    return f"{', '.join(option.opts)}{value}"
+
+
+def _default(option: click.Option) -> str:
+    return f" Default: `{option.default}`." if option.show_default else ""

@@ -1,0 +1,147 @@
+"""The reload phase: whole new configuration or the old one, with the reason."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lamplighter.adapters.files.layers import load_city
+from lamplighter.daemon.reloader import Reloader
+from lamplighter.daemon.ticks import Phase, Ticks
+from lamplighter.domain.city.loaded import LoadedCity
+from lamplighter.domain.events import EventFilter
+from lamplighter.store.place import SqlitePlace, open_store
+from lamplighter.store.tx import Store
+from lamplighter.store.wakes import Wakes
+from lamplighter.testing.clock import FakeClock
+
+CITY = '[workspace]\nname = "town"\n\n[daemon]\npatrol_interval = "30s"\n'
+
+
+class Bench:
+    """A city's file, a reloader over it, and what it swapped in."""
+
+    def __init__(self, root: Path, store: Store, clock: FakeClock) -> None:
+        self.file = root / "city.toml"
+        self.file.write_text(CITY)
+        self.root = root
+        self.store = store
+        self.swapped: list[LoadedCity] = []
+        self.reloader = Reloader(self._load(), self._load, self._swap, store, clock)
+
+    def _load(self) -> LoadedCity:
+        return load_city(self.root, env={})
+
+    async def _swap(self, new: LoadedCity) -> None:
+        self.swapped.append(new)
+
+    async def edit(self, old: str, new: str) -> None:
+        self.file.write_text(self.file.read_text().replace(old, new))
+        self.reloader.touch()
+        await self.reloader.tick()
+
+    async def told(self) -> list[str]:
+        events = await self.store.read(lambda tx: tx.events.latest(EventFilter(type="config.*"), limit=100))
+        return [event.type for event in events]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, sqlite_place: SqlitePlace, fake_clock: FakeClock) -> AsyncIterator[Bench]:
+    store = open_store(sqlite_place, "cty_1", Wakes())
+    yield Bench(tmp_path, store, fake_clock)
+    await store.close()
+
+
+async def test_a_changed_value_is_swapped_in_and_told(bench: Bench) -> None:
+    await bench.edit('"30s"', '"5s"')
+    assert [city.city.daemon.patrol_interval.total_seconds() for city in bench.swapped] == [5]
+    assert bench.reloader.current is bench.swapped[-1]
+    assert await bench.told() == ["config.reloaded"]
+
+
+async def test_bug_a_change_of_nothing_but_a_comment_that_keeps_the_content_equal_wipes_nothing(bench: Bench) -> None:
+    bench.file.write_text(bench.file.read_text())
+    bench.reloader.touch()
+    await bench.reloader.tick()
+    assert bench.swapped == []
+    assert await bench.told() == []
+
+
+async def test_a_broken_file_keeps_the_old_configuration_and_says_why_once(bench: Bench) -> None:
+    await bench.edit("[daemon]", "[deamon]")
+    assert bench.reloader.error == "city.toml: deamon: is not a setting; did you mean `daemon`? (line 4)"
+    bench.reloader.touch()
+    await bench.reloader.tick()
+    assert bench.swapped == []
+    assert await bench.told() == ["config.rejected"]
+
+
+async def test_mending_the_file_clears_the_error(bench: Bench) -> None:
+    await bench.edit("[daemon]", "[deamon]")
+    await bench.edit("[deamon]", "[daemon]")
+    assert bench.reloader.error is None
+    assert bench.swapped == []
+
+
+async def test_a_changed_city_name_is_refused(bench: Bench) -> None:
+    await bench.edit('"town"', '"village"')
+    assert bench.reloader.error is not None
+    assert "stop it before you rename it" in bench.reloader.error
+    assert bench.swapped == []
+
+
+async def test_another_database_is_refused_while_the_city_runs(bench: Bench) -> None:
+    await bench.edit("[daemon]", '[store]\nurl = "postgresql://elsewhere/lamp"\n\n[daemon]')
+    assert bench.reloader.error == "store.url: cannot change while the city runs; restart it"
+
+
+async def test_bug_a_rig_that_is_wrong_is_fatal_to_a_reload_too(bench: Bench) -> None:
+    await bench.edit("[daemon]", '[[rigs]]\nname = "a"\npath = "a"\n[[rigs]]\nname = "a"\npath = "b"\n\n[daemon]')
+    assert bench.reloader.error is not None
+    assert bench.swapped == []
+
+
+async def test_whoever_asks_for_a_reload_hears_its_outcome(bench: Bench) -> None:
+    bench.file.write_text(bench.file.read_text().replace("[daemon]", "[deamon]"))
+    answer = bench.reloader.asked()
+    await bench.reloader.tick()
+    assert "did you mean `daemon`" in str(await answer)
+
+
+async def test_bug_a_swap_gives_ticks_the_new_interval_and_phases_and_keeps_what_they_remember(
+    fake_clock: FakeClock,
+) -> None:
+    ran: list[str] = []
+
+    def phase(name: str) -> Phase:
+        async def tick() -> None:
+            ran.append(name)
+
+        return Phase(name, tick, at_most_every=timedelta(minutes=5))
+
+    ticks = Ticks([phase("old"), phase("both")], fake_clock, timedelta(seconds=30))
+    await ticks.tick()
+    ticks.swap([phase("both"), phase("new")], timedelta(seconds=5))
+    assert ticks.until_next() == timedelta(0)
+    await ticks.tick()
+    assert ran == ["old", "both", "new"]  # `both` keeps its floor of five minutes
+    assert ticks.patrol_interval == timedelta(seconds=5)
+
+
+async def test_a_pass_ends_with_the_phase_that_swapped_and_a_whole_one_follows_at_once(fake_clock: FakeClock) -> None:
+    ran: list[str] = []
+    ticks = Ticks([], fake_clock, timedelta(seconds=30))
+
+    async def after() -> None:
+        ran.append("after")
+
+    async def reload() -> None:
+        ran.append("reload")
+        if len(ran) == 1:
+            ticks.swap([Phase("reload", reload), Phase("after", after)], timedelta(seconds=30))
+
+    ticks.phases = [Phase("reload", reload), Phase("after", after)]
+    assert await ticks.tick() == ["reload"]
+    assert ticks.wake.is_set()
+    assert await ticks.tick() == ["reload", "after"]
