@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -166,19 +167,21 @@ def test_a_script_that_hangs_is_ended_with_all_it_started(script: MakeProgram, t
     """Its child holds one end of a pipe whose other end we hold; time stands still until the child has spoken."""
     os.mkfifo(tmp_path / "pipe")
     pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    heard = b""
+    heard, now = b"", 0.0
 
     def monotonic() -> float:
-        nonlocal heard
+        nonlocal heard, now
         with suppress(BlockingIOError):
             heard += os.read(pipe, 100)
-        return 31.0 if heard else 0.0
+        now += 31 if heard else 0
+        return now
 
     program = replace(script("(echo up; sleep 600) >pipe & sleep 600"), monotonic=monotonic)
     with pytest.raises(CallTooLong, match="keep get ex-1` gave no answer within 30 seconds") as refused:
         store(program).get("ex-1")
     assert refused.value.kind is Kind.UNAVAILABLE
     assert heard == b"up\n"
+    assert select.select([pipe], [], [], 10)[0] == [pipe], "the end comes when the kernel has ended them all"
     assert os.read(pipe, 100) == b"", "nobody holds the other end any more"
     os.close(pipe)
 
