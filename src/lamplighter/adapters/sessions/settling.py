@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import Protocol
 
 from lamplighter.adapters.sessions import staging
-from lamplighter.domain.sessions.model import SessionName, SessionSpec
+from lamplighter.domain.sessions.model import Dialog, SessionName, SessionSpec
 from lamplighter.domain.sessions.screens import LINES_READ, answer, is_ready
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 
 POLL = timedelta(milliseconds=200)
 SETUP_LIMIT = timedelta(seconds=60)
+_ANSWERS = 2
 
 
 class Spoken(Protocol):
@@ -55,14 +56,17 @@ async def _ready(provider: Spoken, spec: SessionSpec, clock: Clock, alive: Calla
         return True
     within = readiness.within if readiness.reads_screen else max(readiness.delay, timedelta(seconds=1))
     deadline = clock.monotonic() + within.total_seconds()
-    answered = ""
+    answered: list[Dialog] = []
+    last = ""
     while await alive():
         screen = await provider.peek(spec.name, LINES_READ)
-        keys = answer(screen, spec.dialogs)
-        if keys is not None:
-            if screen != answered:
-                answered = screen
-                await provider.send_keys(spec.name, *keys)
+        # What was answered may linger above the prompt; twice is enough for one that did not take the first keys.
+        asked = answer(screen, [dialog for dialog in spec.dialogs if answered.count(dialog) < _ANSWERS])
+        if asked is not None:
+            if screen != last:
+                answered.append(asked[0])
+                await provider.send_keys(spec.name, *asked[1])
+            last = screen
         elif is_ready(screen, readiness):
             return True
         if clock.monotonic() >= deadline:

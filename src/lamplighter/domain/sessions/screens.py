@@ -20,8 +20,8 @@ def is_ready(screen: str, readiness: Readiness) -> bool:
     return bool(prefix) and any(_bare(line).startswith(prefix) for line in text.splitlines()[-LINES_READ:])
 
 
-def answer(screen: str, dialogs: Iterable[Dialog]) -> tuple[str, ...] | None:
-    """The keys that answer the dialog on the screen, or None when none is shown.
+def answer(screen: str, dialogs: Iterable[Dialog]) -> tuple[Dialog, tuple[str, ...]] | None:
+    """The dialog on the screen with the keys that answer it, or None when none is shown.
 
     An option is picked by moving to it from where the pointer stands: which one is preselected differs from
     version to version, and a blind Enter may mean "No, quit".
@@ -29,7 +29,8 @@ def answer(screen: str, dialogs: Iterable[Dialog]) -> tuple[str, ...] | None:
     folded = screen.casefold()
     for dialog in dialogs:
         if dialog.mark.casefold() in folded:
-            return _moves(screen.splitlines(), dialog.choose) or dialog.keys if dialog.choose else dialog.keys
+            moves = _moves(screen.splitlines(), dialog.choose) if dialog.choose else None
+            return dialog, moves or dialog.keys
     return None
 
 

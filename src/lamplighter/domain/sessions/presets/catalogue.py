@@ -1,0 +1,86 @@
+"""The presets by name, their order of detection, and programs that a city declares for itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from types import MappingProxyType
+
+from lamplighter.domain.sessions.model import NOTHING, Dialog, Readiness
+from lamplighter.domain.sessions.presets.claude import CLAUDE
+from lamplighter.domain.sessions.presets.codex import CODEX
+from lamplighter.domain.sessions.presets.copilot import COPILOT
+from lamplighter.domain.sessions.presets.gemini import GEMINI, QWEN
+from lamplighter.domain.sessions.presets.goose import GOOSE
+from lamplighter.domain.sessions.presets.lines import plain
+from lamplighter.domain.sessions.presets.model import Invocation, Preset, Request
+from lamplighter.domain.sessions.presets.opencode import OPENCODE
+from lamplighter.domain.sessions.presets.others import AIDER, AMP, CLINE, CURSOR, OPENHANDS, SHELL
+
+# The first one found on PATH serves a city that names none; a shell is never meant by silence.
+DETECTED = (CLAUDE, CODEX, GEMINI, CURSOR, COPILOT, AMP, OPENCODE, QWEN, GOOSE, CLINE, OPENHANDS, AIDER)
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {preset.name: preset for preset in (*DETECTED, SHELL)} | {"cursor": CURSOR}
+)
+
+
+def detect(is_there: Callable[[str], bool]) -> Preset | None:
+    return next((preset for preset in DETECTED if is_there(preset.program)), None)
+
+
+class PromptMode(StrEnum):
+    ARG = "arg"
+    FLAG = "flag"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A program as `[providers.NAME]` declares it; it stands alone, also where a preset has its name."""
+
+    name: str
+    command: str
+    title: str = ""
+    args: tuple[str, ...] = ()
+    prompt_mode: PromptMode = PromptMode.ARG
+    prompt_flag: str = ""
+    ready_delay: timedelta = timedelta(0)
+    ready_prompt_prefix: str = ""
+    process_names: tuple[str, ...] = ()
+    emits_permission_warning: bool = False
+    env: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+
+
+def declared(what: Declared) -> Preset:
+    """A preset for a program of the city's own: its prompt as declared, its output as text."""
+
+    def build(request: Request, *, takes_input: bool) -> Invocation:
+        argv = (what.command, *what.args, *request.args, *_prompt(what, request.prompt))
+        return Invocation(argv, dict(what.env), takes_input=takes_input)
+
+    return Preset(
+        name=what.name,
+        title=what.title or what.name,
+        program=what.command,
+        interactive=lambda request: build(request, takes_input=True),
+        headless=lambda request: build(request, takes_input=False),
+        parse=plain,
+        process_names=what.process_names,
+        readiness=Readiness(prompt_prefix=what.ready_prompt_prefix, delay=what.ready_delay),
+        dialogs=_FIRST_QUESTIONS if what.emits_permission_warning else (),
+        has_mcp=False,
+        can_resume=False,
+    )
+
+
+_FIRST_QUESTIONS: tuple[Dialog, ...] = CLAUDE.dialogs
+
+
+def _prompt(what: Declared, prompt: str) -> tuple[str, ...]:
+    match what.prompt_mode:
+        case PromptMode.ARG:
+            return (prompt,) if prompt else ()
+        case PromptMode.FLAG:
+            return (what.prompt_flag, prompt) if prompt and what.prompt_flag else ()
+        case PromptMode.NONE:
+            return ()

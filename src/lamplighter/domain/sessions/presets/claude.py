@@ -1,0 +1,103 @@
+"""Claude Code."""
+
+import json
+
+from lamplighter.domain.sessions.model import Dialog, Readiness
+from lamplighter.domain.sessions.presets import claude_stream
+from lamplighter.domain.sessions.presets.model import (
+    Invocation,
+    McpServer,
+    Mode,
+    Place,
+    Preset,
+    Request,
+    SeedFile,
+    Stopping,
+    Writing,
+    by_mode,
+    flag,
+)
+
+_KEY_TAIL = 20  # it remembers an approved key by its last characters
+_QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false"}
+
+
+def mcp_file(mcp: McpServer) -> str:
+    """Servers as Claude Code and its kin write them."""
+    server = {"type": "http", "url": mcp.url, "headers": {"Authorization": f"Bearer {mcp.token}"}}
+    return json.dumps({"mcpServers": {mcp.name: server}})
+
+
+def _headless(request: Request) -> Invocation:
+    argv = (
+        "claude", "-p", "--output-format", "stream-json", "--verbose",
+        *_permission(request), *_common(request, strict=True), "--", request.prompt,
+    )  # fmt: skip
+    # Left alone it tries a refused key again for minutes.
+    env = {**_env(request), "CLAUDE_CODE_MAX_RETRIES": "3"}
+    return Invocation(argv, env, _files(request))
+
+
+def _interactive(request: Request) -> Invocation:
+    prompt = ("--", request.prompt) if request.prompt else ()
+    argv = ("claude", *_permission(request), *_common(request, strict=False), *prompt)
+    return Invocation(argv, _env(request), (*_files(request), _home(request)), takes_input=True)
+
+
+def _permission(request: Request) -> tuple[str, ...]:
+    return by_mode(
+        request,
+        ("--permission-mode", "default"),
+        ("--permission-mode", "plan"),
+        ("--dangerously-skip-permissions",),
+    )
+
+
+def _common(request: Request, *, strict: bool) -> tuple[str, ...]:
+    mcp: tuple[str, ...] = ()
+    if request.mcp is not None:
+        only = ("--strict-mcp-config",) if strict else ()
+        mcp = ("--mcp-config", f"{request.files_dir}/mcp.json", *only, "--allowedTools", f"mcp__{request.mcp.name}")
+    return (*flag("--model", request.model), *flag("--resume", request.resume), *request.args, *mcp)
+
+
+def _env(request: Request) -> dict[str, str]:
+    """It refuses to skip permissions as root unless told that it sits in a sandbox."""
+    return _QUIET | ({"IS_SANDBOX": "1"} if request.as_root and request.mode is Mode.FULL_ACCESS else {})
+
+
+def _files(request: Request) -> tuple[SeedFile, ...]:
+    return () if request.mcp is None else (SeedFile(Place.FILES, "mcp.json", mcp_file(request.mcp)),)
+
+
+def _home(request: Request) -> SeedFile:
+    """The answers to its first questions, two of which would quit on a blind Enter."""
+    settings: dict[str, object] = {
+        "hasCompletedOnboarding": True,
+        "projects": {request.work_dir: {"hasTrustDialogAccepted": True}},
+    }
+    if request.mode is Mode.FULL_ACCESS:
+        settings["bypassPermissionsModeAccepted"] = True
+    if key := request.env.get("ANTHROPIC_API_KEY"):
+        settings["customApiKeyResponses"] = {"approved": [key[-_KEY_TAIL:]]}
+    return SeedFile(Place.HOME, ".claude.json", json.dumps(settings), Writing.MERGE_JSON)
+
+
+CLAUDE = Preset(
+    name="claude",
+    title="Claude Code",
+    program="claude",
+    interactive=_interactive,
+    headless=_headless,
+    parse=claude_stream.parse,
+    keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
+    process_names=("claude", "node"),
+    readiness=Readiness(prompt_prefix="❯"),  # noqa: RUF001  the sign it draws
+    dialogs=(
+        Dialog("trust this folder", choose="Yes"),
+        Dialog("Quick safety check", choose="Yes"),
+        Dialog("Do you want to use this API key", choose="Yes"),
+        Dialog("Bypass Permissions mode", choose="Yes", keys=("Down", "Enter")),
+    ),
+    stopping=Stopping(note="Ends on SIGTERM with 143. Escape stops a turn and puts its prompt back into the composer."),
+)

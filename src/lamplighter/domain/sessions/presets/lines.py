@@ -1,0 +1,71 @@
+"""Reading lines of JSON that programs print, and not minding what else they print."""
+
+import json
+from typing import Any
+
+from lamplighter.domain.sessions.transcript import Failed, Parsed, SessionEvent, Text, Usage
+
+DETAIL = 500
+Json = dict[str, Any]
+
+
+def json_line(line: str) -> Json | None:
+    """The object on a line; None for anything else, rubbish and half a line included."""
+    text = line.strip()
+    if not text.startswith("{"):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def plain(line: str) -> Parsed:
+    """For programs that print text only: every line that says something is text."""
+    text = line.rstrip("\r\n")
+    return Parsed((Text(text),) if text.strip() else ())
+
+
+def text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def table(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def number(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15 else 0
+
+
+def money(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def detail(value: object) -> str:
+    """A short account of a tool's input or result."""
+    if isinstance(value, str):
+        return value[:DETAIL]
+    if isinstance(value, list):
+        said = " ".join(text(table(item).get("text")) for item in value).strip()
+        if said:
+            return said[:DETAIL]
+    if isinstance(value, dict) and text(value.get("command")):
+        return text(value["command"])[:DETAIL]
+    return "" if value in (None, {}, []) else json.dumps(value, ensure_ascii=False)[:DETAIL]
+
+
+def usage(found: Json, *, read: str, written: str, cached: str = "", cost: object = None) -> tuple[SessionEvent, ...]:
+    """The usage in a table, by its names there; nothing where it counts nothing."""
+    counted = Usage(number(found.get(read)), number(found.get(written)), number(found.get(cached)), money(cost))
+    return () if counted in (Usage(), Usage(cost_usd=0.0)) else (counted,)
+
+
+def failure(value: object) -> tuple[SessionEvent, ...]:
+    said = text(value) or text(table(value).get("message")) or detail(value)
+    return (Failed(said),) if said else ()

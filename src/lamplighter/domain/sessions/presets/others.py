@@ -1,0 +1,198 @@
+"""Programs with little to say about them: Cline, OpenHands, Cursor, Amp, aider, and a plain shell."""
+
+import json
+from datetime import timedelta
+
+from lamplighter.domain.sessions.model import Readiness
+from lamplighter.domain.sessions.presets import claude_stream, streams
+from lamplighter.domain.sessions.presets.model import (
+    Invocation,
+    Mode,
+    Place,
+    Preset,
+    Request,
+    SeedFile,
+    Stopping,
+    Writing,
+    by_mode,
+    flag,
+)
+
+
+def _bearer(request: Request) -> dict[str, str]:
+    return {} if request.mcp is None else {"Authorization": f"Bearer {request.mcp.token}"}
+
+
+# ── Cline ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cline(request: Request, *words: str, takes_input: bool) -> Invocation:
+    mode = by_mode(request, ("--auto-approve", "false"), ("--plan",), ("--auto-approve", "true"))
+    resume = flag("--id", request.resume)
+    # A prompt of one word would be taken for a command.
+    prompt = ("--", request.prompt if " " in request.prompt else f"{request.prompt} ") if request.prompt else ()
+    argv = ("cline", *words, *mode, *flag("--model", request.model), *resume, *request.args, *prompt)
+    return Invocation(argv, {}, _cline_files(request), takes_input=takes_input)
+
+
+def _cline_files(request: Request) -> tuple[SeedFile, ...]:
+    """It reads servers from its home only, so two runs at once must not share one."""
+    if request.mcp is None:
+        return ()
+    server = {"type": "streamableHttp", "url": request.mcp.url, "headers": _bearer(request)}
+    content = json.dumps({"mcpServers": {request.mcp.name: server}})
+    path = ".cline/data/settings/cline_mcp_settings.json"
+    return (SeedFile(Place.HOME, path, content, Writing.MERGE_JSON),)
+
+
+CLINE = Preset(
+    name="cline",
+    title="Cline",
+    program="cline",
+    interactive=lambda request: _cline(request, "--tui", takes_input=True),
+    headless=lambda request: _cline(request, "--json", takes_input=False),
+    parse=streams.cline,
+    keys=("CLINE_API_KEY",),
+    process_names=("cline", "node"),
+    readiness=Readiness(delay=timedelta(seconds=8)),
+    can_resume=False,  # it takes an id, but its stream does not tell it
+    stopping=Stopping(leaves_behind=("--cline-hub-daemon",), note="Its hub outlives it in a session of its own."),
+)
+
+# ── OpenHands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _openhands(request: Request, *words: str, takes_input: bool) -> Invocation:
+    env = {"OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    if request.model:
+        env["LLM_MODEL"] = request.model
+    resume = flag("--resume", request.resume)
+    argv = ("openhands", *words, *resume, *request.args, *flag("-t", request.prompt))
+    return Invocation(argv, env, _openhands_files(request), takes_input=takes_input)
+
+
+def _openhands_files(request: Request) -> tuple[SeedFile, ...]:
+    if request.mcp is None:
+        return ()
+    server = {"url": request.mcp.url, "transport": "http", "headers": _bearer(request)}
+    content = json.dumps({"mcpServers": {request.mcp.name: server}})
+    return (SeedFile(Place.HOME, ".openhands/mcp.json", content, Writing.MERGE_JSON),)
+
+
+OPENHANDS = Preset(
+    name="openhands",
+    title="OpenHands",
+    program="openhands",
+    interactive=lambda request: _openhands(request, takes_input=True),
+    headless=lambda request: _openhands(request, "--headless", "--json", "--override-with-envs", takes_input=False),
+    parse=streams.openhands,
+    keys=("LLM_MODEL", "LLM_BASE_URL", "LLM_API_KEY"),
+    process_names=("openhands", "python"),
+    readiness=Readiness(delay=timedelta(seconds=12)),
+    stopping=Stopping(
+        leaves_behind=("tmux -L openhands",), note="Exits 0 on errors; keeps a tmux server of its own for its shells."
+    ),
+)
+
+# ── Cursor ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cursor(request: Request, *words: str, takes_input: bool) -> Invocation:
+    mode = by_mode(request, (), ("--mode=plan",), ("--force",))
+    approve = ("--approve-mcps",) if request.mcp is not None else ()
+    resume = (f"--resume={request.resume}",) if request.resume else ()
+    prompt = ("--", request.prompt) if request.prompt else ()
+    argv = (
+        "cursor-agent", *words, *mode, *approve, *flag("--model", request.model), *resume, *request.args, *prompt,
+    )  # fmt: skip
+    return Invocation(argv, {}, _cursor_files(request), takes_input=takes_input)
+
+
+def _cursor_files(request: Request) -> tuple[SeedFile, ...]:
+    if request.mcp is None:
+        return ()
+    server = {"url": request.mcp.url, "headers": _bearer(request)}
+    content = json.dumps({"mcpServers": {request.mcp.name: server}})
+    return (SeedFile(Place.WORK, ".cursor/mcp.json", content, Writing.MERGE_JSON),)
+
+
+CURSOR = Preset(
+    name="cursor-agent",
+    title="Cursor CLI",
+    program="cursor-agent",
+    interactive=lambda request: _cursor(request, takes_input=True),
+    headless=lambda request: _cursor(request, "--print", "--output-format", "stream-json", takes_input=False),
+    parse=claude_stream.parse,
+    keys=("CURSOR_API_KEY",),
+    process_names=("cursor-agent", "node"),
+    readiness=Readiness(delay=timedelta(seconds=5)),
+    tried=False,
+)
+
+# ── Amp ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _amp(request: Request, *words: str, takes_input: bool, nudge: str = "") -> Invocation:
+    """Full access is a setting, in a file of the session's own."""
+    allow = request.mode is Mode.FULL_ACCESS
+    files = [SeedFile(Place.FILES, "amp.json", json.dumps({"amp.dangerouslyAllowAll": allow}))]
+    mcp: tuple[str, ...] = ()
+    if request.mcp is not None:
+        servers = {request.mcp.name: {"url": request.mcp.url, "headers": _bearer(request)}}
+        files.append(SeedFile(Place.FILES, "mcp.json", json.dumps(servers)))
+        mcp = ("--mcp-config", f"{request.files_dir}/mcp.json")
+    resume = ("threads", "continue", request.resume) if request.resume else ()
+    own = ("--settings-file", f"{request.files_dir}/amp.json", "--no-ide", "--no-notifications")
+    argv = ("amp", *resume, *own, *flag("--mode", request.model), *mcp, *request.args, *words)
+    return Invocation(argv, {}, tuple(files), takes_input=takes_input, nudge=nudge)
+
+
+AMP = Preset(
+    name="amp",
+    title="Amp",
+    program="amp",
+    interactive=lambda request: _amp(request, takes_input=True, nudge=request.prompt),
+    headless=lambda request: _amp(request, "--stream-json", f"--execute={request.prompt}", takes_input=False),
+    parse=claude_stream.parse,
+    keys=("AMP_API_KEY", "AMP_URL"),
+    process_names=("amp", "node"),
+    readiness=Readiness(delay=timedelta(seconds=5)),
+    tried=False,
+)
+
+# ── aider and the shell ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_AIDER = ("aider", "--no-check-update", "--no-analytics", "--no-show-model-warnings")
+
+
+def _aider(request: Request, *words: str, takes_input: bool, nudge: str = "") -> Invocation:
+    mode = by_mode(request, (), ("--chat-mode", "ask"), ("--yes-always",))
+    argv = (*_AIDER, *mode, *flag("--model", request.model), *request.args, *words)
+    return Invocation(argv, takes_input=takes_input, nudge=nudge)
+
+
+AIDER = Preset(
+    name="aider",
+    title="aider",
+    program="aider",
+    interactive=lambda request: _aider(request, takes_input=True, nudge=request.prompt),
+    headless=lambda request: _aider(request, "--no-pretty", f"--message={request.prompt}", takes_input=False),
+    parse=streams.aider,
+    keys=("OPENAI_API_KEY", "OPENAI_API_BASE", "ANTHROPIC_API_KEY"),
+    process_names=("aider", "python"),
+    readiness=Readiness(prompt_prefix=">"),
+    has_mcp=False,
+    can_resume=False,
+    stopping=Stopping(note="Has no tools: it cannot complete a run by itself. Retries a dead endpoint for minutes."),
+)
+
+SHELL = Preset(
+    name="shell",
+    title="Shell",
+    program="/bin/sh",
+    interactive=lambda request: Invocation(("/bin/sh", *request.args), takes_input=True, nudge=request.prompt),
+    headless=lambda request: Invocation(("/bin/sh", *request.args, "-c", request.prompt)),
+    parse=streams.shell,
+    has_mcp=False,
+    can_resume=False,
+)

@@ -1,0 +1,125 @@
+"""Streams recorded from the real programs read into events."""
+
+from pathlib import Path
+
+import pytest
+
+from lamplighter.domain.sessions.presets.catalogue import PRESETS
+from lamplighter.domain.sessions.transcript import (
+    Failed,
+    SessionEvent,
+    Text,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    Usage,
+)
+
+STREAMS = Path(__file__).parents[3] / "data" / "streams"
+
+
+def read(preset: str, sample: str) -> tuple[list[SessionEvent], str]:
+    events: list[SessionEvent] = []
+    session_id = ""
+    for line in (STREAMS / f"{sample}.jsonl").read_text(encoding="utf-8").splitlines():
+        parsed = PRESETS[preset].parse(line)
+        events += parsed.events
+        session_id = parsed.session_id or session_id
+    return events, session_id
+
+
+ASKED = {"claude": "Bash", "codex": "shell", "gemini": "run_shell_command", "goose": "shell", "opencode": "bash",
+         "qwen": "run_shell_command", "copilot": "bash"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_a_recorded_turn_with_a_tool_reads_in_order(name: str) -> None:
+    events, _ = read(name, name)
+    (started,) = [event for event in events if isinstance(event, ToolStarted)]
+    (ended,) = [event for event in events if isinstance(event, ToolEnded)]
+    assert started.name == ASKED[name]
+    assert "echo hello" in started.detail
+    assert (ended.tool_id, ended.ok) == (started.tool_id, True)
+    assert "hello" in ended.detail
+    assert events.index(started) < events.index(ended) < events.index(Text("All done."))
+    assert isinstance(events[-1], TurnEnded)
+    assert events[-1].ok
+
+
+SPENT = {"claude": (24, 14), "codex": (24, 14), "gemini": (36, 21), "goose": (24, 14), "opencode": (24, 14),
+         "qwen": (24, 14), "cline": (12, 7)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(SPENT))
+def test_usage_sums_to_what_the_turn_used(name: str) -> None:
+    events, _ = read(name, name)
+    used = [event for event in events if isinstance(event, Usage)]
+    assert (sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)) == SPENT[name]
+
+
+def test_the_cost_is_told_where_the_program_tells_it() -> None:
+    events, _ = read("claude", "claude")
+    assert [event.cost_usd for event in events if isinstance(event, Usage)] == [0.00047]
+
+
+NAMED = {"claude", "codex", "gemini", "opencode", "qwen", "copilot"}
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+def test_the_programs_own_session_id_is_found(name: str) -> None:
+    assert len(read(name, name)[1]) > 10
+
+
+@pytest.mark.parametrize(("name", "ok"), [("claude", False), ("codex", False)])
+def test_a_recorded_failure_is_told_as_one(name: str, *, ok: bool) -> None:
+    events, _ = read(name, f"{name}_error")
+    assert [event for event in events if isinstance(event, Failed)]
+    assert events[-1].kind == "turn_ended"
+    assert events[-1].ok is ok
+
+
+def test_goose_calls_even_a_failed_turn_complete() -> None:
+    events, _ = read("goose", "goose_error")
+    assert [event.kind for event in events] == ["text", "turn_ended"]
+
+
+def test_a_denied_tool_is_told() -> None:
+    line = (
+        '{"type":"result","is_error":false,"permission_denials":[{"tool_name":"mcp__automation__automation_complete"}]}'
+    )
+    assert PRESETS["claude"].parse(line).events[0] == Failed(
+        "permission denied for mcp__automation__automation_complete"
+    )
+
+
+def test_tools_of_cursor_and_openhands_are_read() -> None:
+    cursor = PRESETS["cursor-agent"].parse
+    begun = cursor(
+        '{"type":"tool_call","subtype":"started","call_id":"c1","tool_call":{"shellToolCall":{"args":{"command":"ls"}}}}'
+    )
+    over = cursor(
+        '{"type":"tool_call","subtype":"completed","call_id":"c1","tool_call":{"shellToolCall":{"result":{"success":{"stdout":"a"}}}}}'
+    )
+    assert begun.events == (ToolStarted("c1", "shell", "ls"),)
+    assert over.events[0].ok
+    hands = PRESETS["openhands"].parse
+    assert hands(
+        '{"kind":"ActionEvent","tool_call_id":"t","tool_name":"terminal","action":{"command":"ls"}}'
+    ).events == (ToolStarted("t", "terminal", "ls"),)
+    assert hands('{"kind":"ObservationEvent","tool_call_id":"t","observation":{"content":[{"text":"a"}]}}').events == (
+        ToolEnded("t", ok=True, detail="a"),
+    )
+    assert hands('{"kind":"MessageEvent","source":"agent","llm_message":{"content":[{"text":"hi"}]}}').events == (
+        Text("hi"), TurnEnded(),
+    )  # fmt: skip
+    assert hands('{"kind":"AgentErrorEvent","error":"broken"}').events == (Failed("broken"),)
+
+
+def test_programs_that_print_text_are_read_line_by_line() -> None:
+    assert PRESETS["aider"].parse("Applied edit\n").events == (Text("Applied edit"),)
+    assert PRESETS["shell"].parse("   \n").events == ()
+
+
+@pytest.mark.parametrize("line", ["{", '{"type": 1e999}', "[" * 5000, '{"a":' * 3000, "null", "\x1b[31mred\x1b[0m"])
+def test_broken_lines_say_nothing(line: str) -> None:
+    assert PRESETS["claude"].parse(line).events == ()
