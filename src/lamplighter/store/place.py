@@ -10,7 +10,10 @@ from lamplighter.store.datagrams import Datagrams
 from lamplighter.store.proof import FileProofs, PostgresProofs, Proofs
 from lamplighter.store.schema import Migration
 from lamplighter.store.tx import DirectStore, Store
-from lamplighter.store.wakes import Wakes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.store.wakes import Wakes  # brings asyncio, which commands do without
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def datagrams_of(place: Place) -> Datagrams:
     return Datagrams(place.runtime / "wake")
 
 
-def open_store(place: Place, city: str, wakes: Wakes) -> Store:
+def open_store(place: Place, city: str, wakes: "Wakes") -> Store:
     match place:
         case SqlitePlace(path):
             from lamplighter.store.sqlite import SqliteStore

@@ -2,31 +2,56 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import cached_property
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from lamplighter.store.beads import Beads
-from lamplighter.store.cities import Cities
 from lamplighter.store.db import Db
-from lamplighter.store.events import Events
-from lamplighter.store.owners import Owners
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.store.beads import Beads
+    from lamplighter.store.cities import Cities
+    from lamplighter.store.events import Events
+    from lamplighter.store.owners import Owners
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Tx:
-    """Lives as long as its connection and is handed to one function at a time; `begin` clears what one leaves."""
+    """Lives as long as its connection and is handed to one function at a time; `take_wakes` clears what one leaves.
 
-    __slots__ = ("_wakes", "beads", "cities", "city", "db", "events", "owners")
+    A repository is loaded when a transaction first asks for it: a short command pays for what it uses.
+    """
 
     def __init__(self, db: Db, city: str) -> None:
         self.db = db
         self.city = city
         self._wakes: set[str] = set()
-        self.events = Events(db, city, self._wakes)
-        self.beads = Beads(db, city)
-        self.cities = Cities(db, city)
-        self.owners = Owners(db, city)
+
+    @cached_property
+    def events(self) -> "Events":
+        from lamplighter.store.events import Events
+
+        return Events(self.db, self.city, self._wakes)
+
+    @cached_property
+    def beads(self) -> "Beads":
+        from lamplighter.store.beads import Beads
+
+        return Beads(self.db, self.city)
+
+    @cached_property
+    def cities(self) -> "Cities":
+        from lamplighter.store.cities import Cities
+
+        return Cities(self.db, self.city)
+
+    @cached_property
+    def owners(self) -> "Owners":
+        from lamplighter.store.owners import Owners
+
+        return Owners(self.db, self.city)
 
     def wake(self, topic: str) -> None:
         """Ask for a wake-up of everyone who waits for `topic`, sent once this transaction has committed."""

@@ -209,7 +209,7 @@ class ExecProvider:
     # ── watching ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _watch(self) -> None:
-        await every(self._poll, self._look_for_ends, clock=self._clock, wake=asyncio.Event())
+        await every(lambda: self._poll, self._look_for_ends, clock=self._clock, wake=asyncio.Event())
 
     async def _look_for_ends(self) -> None:
         with contextlib.suppress(LampError):  # a script that fails now may answer at the next look
