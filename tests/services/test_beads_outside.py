@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -21,6 +22,7 @@ from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import Kind, Unavailable
 
 BEAD = {"id": "ex-1", "title": "Build", "status": "open", "created_at": "2026-03-01T10:00:00Z"}
+STAND_IN = Path(__file__).parent.parent / "contract" / "bd_stand_in.py"
 MakeProgram = Callable[[str], Program]
 
 
@@ -291,3 +293,28 @@ def test_bd_gets_values_it_cannot_mistake_for_flags(script: MakeProgram, tmp_pat
     assert {"--title=--help", '--labels="a,b",c', "--body-file=-", "--json"} <= set(asked)
     assert (tmp_path / "body").read_text() == "-"
     assert "BD_JSON_ENVELOPE=0" in (tmp_path / "env").read_text().splitlines()
+
+
+def test_cooking_that_was_cut_off_is_finished_by_the_next_try(script: MakeProgram) -> None:
+    beads = bd(script(f'exec "{sys.executable}" -I -S "{STAND_IN}" "$@"'))
+    steps = (NewBead("Pour", ref="pour", needs=("boil",)), NewBead("Boil", ref="boil"))
+    plan = Plan(NewBead("Tea", type="molecule", labels=("run:run_1",)), steps)
+    root = beads.create(plan.root)
+    boil = beads.create(NewBead("Boil", ref="boil", parent=root.id))
+    beads.close(boil.id)
+    assert beads.get(root.id).status == "closed", "all the steps there were are done"
+    assert beads.cook(plan) == beads.cook(plan) == beads.get(root.id)
+    assert [(step.ref, step.needs) for step in beads.children(root.id)] == [("boil", ()), ("pour", (boil.id,))]
+    assert beads.get(root.id).status == "open"
+    assert len(beads.matching(BeadFilter(label="run:run_1"), limit=9)) == 1
+
+
+def test_closing_that_was_cut_off_is_finished_by_the_next_try(script: MakeProgram) -> None:
+    program = script(f'exec "{sys.executable}" -I -S "{STAND_IN}" "$@"')
+    beads = bd(program)
+    root = beads.create(NewBead("Whole", type="molecule"))
+    step = beads.create(NewBead("Step", parent=root.id))
+    BdBackend(program).close(step.id)
+    assert beads.get(root.id).status == "open"
+    beads.close(step.id)
+    assert beads.get(root.id).status == "closed"
