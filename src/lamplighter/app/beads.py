@@ -9,9 +9,11 @@ from lamplighter.services.own_beads import OwnBeads
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.adapters.beads.command import Program
+    from lamplighter.adapters.beads.exec import ExecBackend
     from lamplighter.services.import_beads import Imported
 
 _OURS = ("store", "file")
+_SCRIPT = "exec:"
 
 
 def bead_store(city: OpenCity) -> BeadStore:
@@ -27,10 +29,37 @@ def bead_store(city: OpenCity) -> BeadStore:
         from lamplighter.adapters.beads.bd import BdBackend
 
         return ExternalBeads(BdBackend(_program(city, "bd")))
+    return ExternalBeads(_script(city, provider))
+
+
+def open_beads(city: OpenCity) -> None:
+    """What a bead store needs before the city runs: a file taken over, or a script's own preparations."""
+    provider = bead_provider(city)
+    if provider == "file":
+        import_bead_file(city)
+    elif provider.startswith(_SCRIPT):
+        script = _script(city, provider)
+        script.lifecycle("ensure-ready")
+        known = city.config.city
+        for directory, prefix in [
+            (known.root, known.prefix),
+            *((known.rig_path(rig), rig.prefix) for rig in known.rigs),
+        ]:
+            script.lifecycle("init", str(directory), prefix)
+
+
+def close_beads(city: OpenCity) -> None:
+    """After everything else is down."""
+    provider = bead_provider(city)
+    if provider.startswith(_SCRIPT):
+        _script(city, provider).lifecycle("shutdown")
+
+
+def _script(city: OpenCity, provider: str) -> "ExecBackend":
     from lamplighter.adapters.beads.exec import ExecBackend, script_path
 
-    script = script_path(provider.removeprefix("exec:"), city.paths.root, city.settings.env.get("PATH"))
-    return ExternalBeads(ExecBackend(_program(city, script)))
+    script = script_path(provider.removeprefix(_SCRIPT), city.paths.root, city.settings.env.get("PATH"))
+    return ExecBackend(_program(city, script))
 
 
 def import_bead_file(city: OpenCity) -> "Imported | None":

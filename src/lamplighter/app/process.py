@@ -16,9 +16,10 @@ from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.adapters.files.watch import Watch
+from lamplighter.app.beads import close_beads, open_beads
 from lamplighter.app.settings import Settings
 from lamplighter.app.wakeups import listening
-from lamplighter.app.wiring import host, locate
+from lamplighter.app.wiring import OpenCity, host, locate
 from lamplighter.daemon.reloader import Reloader
 from lamplighter.daemon.ticks import Phase
 from lamplighter.daemon.tree import Controller
@@ -115,6 +116,7 @@ class _Process:
         config = load_city(self._paths.root, env=self._settings.env)
         place = parse_place(config.city.store.url, self._paths.runtime)
         migrate(place)
+        await self._open_beads(stack)
         wakes = Wakes()
         store = open_store(place, self._paths.city_id(), wakes)
         stack.push_async_callback(store.close)
@@ -134,6 +136,15 @@ class _Process:
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(wakes)
         return controller, Started(self._paths, config, str(place), took_over)
+
+    async def _open_beads(self, stack: AsyncExitStack) -> None:
+        """The bead store comes up before all that uses it, and goes down after it."""
+        city = OpenCity(self._settings, self._paths, self._clock, self._ids)
+        try:
+            await asyncio.to_thread(open_beads, city)
+        finally:
+            city.close()
+        stack.push_async_callback(_if_possible, asyncio.to_thread, close_beads, city)
 
     def _reloading(self, controller: Controller, config: LoadedCity) -> Reloader:
         self._watch = Watch(config.sources)
