@@ -1,5 +1,9 @@
 """`lamp up`, `start`, `stop`, `status`: the city as a whole."""
 
+import os
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +16,12 @@ def _settings() -> Any:
     from lamplighter.app.settings import from_environment
 
     return from_environment(click.get_current_context().find_root().meta.get("lamp.city"))
+
+
+def _as_typed(root: Path) -> str:
+    """How to call this very program about this city from the directory the reader stands in."""
+    program = "lamp" if shutil.which("lamp") else os.path.relpath(sys.argv[0])
+    return program if Path.cwd() == root else f"{program} --city {os.path.relpath(root)}"
 
 
 def run_foreground() -> None:
@@ -34,8 +44,9 @@ def run_foreground() -> None:
             f"{click.style('The lamps are lit', fg='yellow', bold=True)} in city `{name}` ({report.paths.root})."
         )
         click.echo(f"Store: {report.store}")
-        click.echo("Look:  lamp status · lamp event tail · lamp bead ready   (in that directory, or with --city)")
-        click.echo("Stop:  Ctrl-C, or `lamp stop`")
+        lamp = _as_typed(report.paths.root)
+        click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
+        click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")
 
     run_city(_settings(), started=started)
     if not output.wants_json():
