@@ -13,7 +13,7 @@ help: ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 up: $(BIN)/.installed ## make a demo city under demo/ and run it; Ctrl-C stops it
-	@test -d $(DEMO)/.gc || $(BIN)/lamp init $(DEMO) --name demo
+	@test -d $(DEMO)/.gc || $(BIN)/lamp init $(DEMO) --demo
 	@exec $(BIN)/lamp --city $(DEMO) up
 
 test: $(BIN)/.installed-test ## every test, PostgreSQL included

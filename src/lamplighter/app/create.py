@@ -1,8 +1,11 @@
 """Making a city: its files, its database, its row."""
 
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from lamplighter.adapters.files.city import CityPaths, lay_out
+from lamplighter.adapters.files.city import CityPaths, lay_out, make_file
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.app.settings import Settings
 from lamplighter.kit.clock import SystemClock
@@ -10,11 +13,14 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.store.place import migrate, open_direct, parse_place
 
 
-def create_city(root: Path, settings: Settings, *, name: str | None = None) -> tuple[list[Path], str]:
+def create_city(
+    root: Path, settings: Settings, *, name: str | None = None, demo: bool = False
+) -> tuple[list[Path], str]:
     """Make what is missing; returns that and the city's name. What exists is read, never written over."""
     clock = SystemClock()
     paths = CityPaths(root)
-    made = lay_out(root, name=name, ids=IdSource(clock))
+    made = lay_out_demo(root) if demo else []
+    made += lay_out(root, name=name, ids=IdSource(clock))
     city = load_city(root, env=settings.env).city
     place = parse_place(city.store.url, paths.runtime)
     migrate(place)
@@ -24,3 +30,22 @@ def create_city(root: Path, settings: Settings, *, name: str | None = None) -> t
     finally:
         store.close()
     return made, city.name
+
+
+def lay_out_demo(root: Path) -> list[Path]:
+    """The files of the demo city that are not there yet; returns those that were made."""
+    letter = root / "letterbox" / "first-letter"
+    made = list(_copy(files("lamplighter.app").joinpath("demo"), root))
+    if made:
+        letter.parent.mkdir(exist_ok=True)
+        made += make_file(letter, "Dear city, put your letters here and they will be read.\n")
+    return made
+
+
+def _copy(source: Traversable, target: Path) -> Iterator[Path]:
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in source.iterdir():
+        if entry.is_dir():
+            yield from _copy(entry, target / entry.name)
+        else:
+            yield from make_file(target / entry.name, entry.read_text(encoding="utf-8"))

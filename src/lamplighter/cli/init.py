@@ -11,7 +11,8 @@ from lamplighter.cli.base import CONTEXT, LampCommand
 @click.command("init", cls=LampCommand, context_settings=CONTEXT)
 @click.argument("path", required=False, type=click.Path(path_type=Path, file_okay=False))
 @click.option("--name", help="The city's name; its directory's name when left out.")
-def init(path: Path | None, name: str | None) -> None:
+@click.option("--demo", is_flag=True, help="With a few automations and agents to look at, which need only a shell.")
+def init(path: Path | None, name: str | None, demo: bool) -> None:  # noqa: FBT001  click passes flags by name
     """Make a city in PATH, or here. Never overwrites: what is there stays as it is."""
     from lamplighter.app.create import create_city
     from lamplighter.app.settings import from_environment
@@ -19,7 +20,7 @@ def init(path: Path | None, name: str | None) -> None:
     context = click.get_current_context().find_root()
     settings = from_environment(context.meta.get("lamp.city"))
     root = (path or settings.city or settings.cwd).resolve()
-    made, city_name = create_city(root, settings, name=name)
+    made, city_name = create_city(root, settings, name=name, demo=demo)
     shown = [str(entry.relative_to(root)) for entry in made]
     text = f"City `{city_name}` is ready in {root}." if shown else f"{root} is a city already; nothing was changed."
     if shown:

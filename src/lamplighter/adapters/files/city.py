@@ -138,13 +138,13 @@ def lay_out(root: Path, *, name: str | None, ids: IdSource) -> list[Path]:
             paths.runtime.mkdir(mode=0o700)
             made.append(paths.runtime)
         city_name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("-.") or "city"
-        made += _new(paths.config, _CITY_TOML.format(name=city_name))
-        made += _new(paths.id_file, ids.make("cty") + "\n", mode=0o600)
+        made += make_file(paths.config, _CITY_TOML.format(name=city_name))
+        made += make_file(paths.id_file, ids.make("cty") + "\n", mode=0o600)
         formulas = paths.runtime / "formulas"
         if not formulas.exists():
             formulas.mkdir()
-            made += _new(formulas / "feature.formula.toml", _FORMULA)
-        made += _new(paths.runtime / ".gitignore", "*\n!.gitignore\n!formulas/\n!formulas/**\n")
+            made += make_file(formulas / "feature.formula.toml", _FORMULA)
+        made += make_file(paths.runtime / ".gitignore", "*\n!.gitignore\n!formulas/\n!formulas/**\n")
     except OSError as error:
         raise Unavailable(
             f"A city cannot be made in {root}: {error.strerror} ({error.filename}).",
@@ -153,7 +153,8 @@ def lay_out(root: Path, *, name: str | None, ids: IdSource) -> list[Path]:
     return made
 
 
-def _new(path: Path, text: str, *, mode: int = 0o644) -> list[Path]:
+def make_file(path: Path, text: str, *, mode: int = 0o644) -> list[Path]:
+    """The file, if it was not there; nothing when it was. Never overwrites."""
     """Whole or not at all: written beside its place, then linked into it, which fails where something is already."""
     if path.exists():
         return []
