@@ -131,14 +131,16 @@ class SqliteConnection:
         self.raw = connect(path)
         try:
             _need_schema(self.raw, path)
+            self.tx = Tx(SqliteDb(self.raw), city)
+            self.guard = SchemaGuard(str(path), self.tx.db)
+            with told(path):
+                # The version first: a migration between the two is then noticed by the next transaction.
+                self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
+                self.guard.check()
             self._turnstile = turnstile_of(path)
         except BaseException:
             self.raw.close()
             raise
-        self.tx = Tx(SqliteDb(self.raw), city)
-        self.guard = SchemaGuard(str(path), self.tx.db)
-        self.guard.check()
-        self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
 
     def begin(self) -> None:
         """Take the write lock, fairly among processes, and see that the schema still serves this program."""
