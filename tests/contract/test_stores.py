@@ -237,8 +237,9 @@ class TestPostgres:
         assert await postgres_store.transact(lambda tx: tx.cities.lock()) is not None
 
     async def test_a_connection_is_not_left_within_a_failed_begin(
-        self, postgres_store: PostgresStore, postgres_url: str
+        self, postgres_store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr("lamplighter.store.postgres_connection.CHECK_SECONDS", 0.0)
         with psycopg.connect(postgres_url, autocommit=True) as other:
             other.execute("ALTER TABLE schema_level RENAME TO away")
             for _ in range(5):

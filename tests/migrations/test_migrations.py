@@ -159,26 +159,28 @@ def test_a_database_without_a_schema_is_told_how_to_get_one(empty: Place) -> Non
     assert "lamp store migrate" in told.value.hint
 
 
+def upgrade(place: Place, *, version: int, oldest: int) -> None:
+    """What the migration of a later program would leave."""
+    execute(place, f"UPDATE schema_level SET version = {version}, oldest = {oldest}")
+    if isinstance(place, SqlitePlace):
+        execute(place, f"PRAGMA user_version = {version}")
+
+
 def test_an_older_program_refuses_at_open(place: Place) -> None:
-    execute(place, f"UPDATE schema_level SET version = {PROGRAM + 7}, oldest = {PROGRAM + 3}")
-    store = open_direct(place, CITY)
-    try:
-        with pytest.raises(StoreNewer, match=f"schema {PROGRAM + 7}"):
-            store.read(appended)
-        with pytest.raises(StoreNewer):
-            store.transact(say, "no")
-    finally:
-        store.close()
+    upgrade(place, version=PROGRAM + 7, oldest=PROGRAM + 3)
+    with pytest.raises(StoreNewer, match=f"schema {PROGRAM + 7}"):
+        _events(place)
     with pytest.raises(StoreNewer):
         migrate(place)
     assert execute(place, "SELECT count(*) FROM events")[0][0] == 0
 
 
-async def test_an_older_program_refuses_while_running(place: Place) -> None:
+async def test_an_older_program_refuses_while_running(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lamplighter.store.postgres_connection.CHECK_SECONDS", 0.0)
     store = open_store(place, CITY, Wakes())
     try:
         await store.transact(say, "before")
-        execute(place, f"UPDATE schema_level SET version = {PROGRAM + 1}, oldest = {PROGRAM + 1}")
+        upgrade(place, version=PROGRAM + 1, oldest=PROGRAM + 1)
         outcomes = await asyncio.gather(*(store.transact(say, "no") for _ in range(20)), return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {StoreNewer}
         with pytest.raises(StoreNewer):
@@ -189,7 +191,7 @@ async def test_an_older_program_refuses_while_running(place: Place) -> None:
 
 
 async def test_a_newer_schema_that_still_serves_us_is_worked_on(place: Place) -> None:
-    execute(place, f"UPDATE schema_level SET version = {PROGRAM + 1}, oldest = {PROGRAM}")
+    upgrade(place, version=PROGRAM + 1, oldest=PROGRAM)
     assert migrate(place) == []
     store = open_store(place, CITY, Wakes())
     try:
@@ -199,7 +201,7 @@ async def test_a_newer_schema_that_still_serves_us_is_worked_on(place: Place) ->
 
 
 def test_a_newer_database_is_told_without_its_password(postgres_place: PostgresPlace) -> None:
-    execute(postgres_place, f"UPDATE schema_level SET version = {PROGRAM + 7}, oldest = {PROGRAM + 3}")
+    upgrade(postgres_place, version=PROGRAM + 7, oldest=PROGRAM + 3)
     with pytest.raises(StoreNewer) as told:
         migrate_postgres(postgres_place.url + "&password=hush")
     assert "hush" not in told.value.message

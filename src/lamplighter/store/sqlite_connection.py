@@ -45,6 +45,9 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Open the file durable and strict. Raises StoreMissing when it is not there: only `migrate` makes one."""
     if not path.exists():
         raise errors.StoreMissing(str(path))
+    if not os.access(path, os.W_OK):
+        # Told before SQLite opens it: that would leave files beside it which are read-only for ever after.
+        raise errors.StoreReadOnly(str(path))
     with told(path):
         connection = sqlite3.connect(
             f"file:{quote_from_bytes(os.fsencode(path))}?mode=rw",
