@@ -6,8 +6,9 @@ behind the last whole one.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from lamplighter.domain.events import Event, EventFilter
 from lamplighter.kit.crash import CrashPoint, crash_point
@@ -18,6 +19,7 @@ from lamplighter.store.tx import Store
 LARGEST = 64 << 20
 KEPT = 5
 PAGES_A_TICK = 50
+BLOCK = 1 << 16
 
 
 class Exporter:
@@ -93,20 +95,27 @@ def last_seq(path: Path) -> int:
 def _last_seq_of(path: Path) -> int | None:
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
-        tail = b""
-        position = end
-        while position > 0 and tail.rstrip(b"\n").count(b"\n") < 2:
-            step = min(1 << 16, position)
-            position -= step
-            file.seek(position)
-            tail = file.read(step) + tail
-        whole, newline, torn = tail.rpartition(b"\n")
+        lines = _backwards(file, end)
+        torn = next(lines)
         if torn:
             file.truncate(end - len(torn))
-        if not newline:
-            return None
-        last = whole.rpartition(b"\n")[2]
+        return next((seq for line in lines if (seq := _seq(line)) is not None), None)
+
+
+def _backwards(file: BinaryIO, position: int) -> Iterator[bytes]:
+    """The lines, last one first; to begin with, what follows the last line's end, which is nothing in good order."""
+    rest = b""
+    while position > 0:
+        step = min(BLOCK, position)
+        position -= step
+        file.seek(position)
+        rest, *whole = (file.read(step) + rest).split(b"\n")
+        yield from reversed(whole)
+    yield rest
+
+
+def _seq(line: bytes) -> int | None:
     try:
-        return int(json.loads(last)["seq"])
-    except (ValueError, KeyError, TypeError):
+        return int(json.loads(line)["seq"])
+    except (ValueError, KeyError, TypeError):  # somebody else wrote there
         return None

@@ -42,7 +42,7 @@ class SystemClock:
 
 def rfc3339(at: datetime) -> str:
     """`at` in UTC with microseconds and a Z: fixed width, so that text order is time order."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def from_rfc3339(text: str) -> datetime:

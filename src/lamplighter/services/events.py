@@ -1,15 +1,17 @@
 """Events: append, read after a cursor, follow as they come, prune."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lamplighter.domain.events import LONGEST_PAYLOAD, TOPIC, Event, EventFilter, NewEvent, checked_type
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import UsageError
 from lamplighter.store.tx import Store, Tx
+
+if TYPE_CHECKING:
+    import asyncio  # named, never called: short commands use this module too
 
 PAGE = 500
 POLL = timedelta(seconds=1)
@@ -17,9 +19,9 @@ PRUNE_AT_ONCE = 1000
 
 
 class Waker(Protocol):
-    def subscribe(self, *topics: str) -> asyncio.Event: ...
+    def subscribe(self, *topics: str) -> "asyncio.Event": ...
 
-    def unsubscribe(self, event: asyncio.Event) -> None: ...
+    def unsubscribe(self, event: "asyncio.Event") -> None: ...
 
 
 def emit(tx: Tx, event: NewEvent, *, payload_size: int = 0) -> None:

@@ -123,6 +123,7 @@ class Postman:
                         self._pending |= topics
                     raise
                 self._wakes.publish(topics & {EVENTS})
+            connection.tx.db.execute(NOTIFY, {"message": self._city})  # so that our own listener sees the end at once
         finally:
             connection.close()
 

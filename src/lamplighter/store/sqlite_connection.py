@@ -45,6 +45,9 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Open the file durable and strict. Raises StoreMissing when it is not there: only `migrate` makes one."""
     if not path.exists():
         raise errors.StoreMissing(str(path))
+    if not os.access(path, os.W_OK):
+        # Told before SQLite opens it: that would leave files beside it which are read-only for ever after.
+        raise errors.StoreReadOnly(str(path))
     with told(path):
         connection = sqlite3.connect(
             f"file:{quote_from_bytes(os.fsencode(path))}?mode=rw",
@@ -131,14 +134,16 @@ class SqliteConnection:
         self.raw = connect(path)
         try:
             _need_schema(self.raw, path)
+            self.tx = Tx(SqliteDb(self.raw), city)
+            self.guard = SchemaGuard(str(path), self.tx.db)
+            with told(path):
+                # The version first: a migration between the two is then noticed by the next transaction.
+                self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
+                self.guard.check()
             self._turnstile = turnstile_of(path)
         except BaseException:
             self.raw.close()
             raise
-        self.tx = Tx(SqliteDb(self.raw), city)
-        self.guard = SchemaGuard(str(path), self.tx.db)
-        self.guard.check()
-        self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
 
     def begin(self) -> None:
         """Take the write lock, fairly among processes, and see that the schema still serves this program."""

@@ -1,0 +1,106 @@
+"""What holds for the whole of the source: layers, where the clock and the environment are read, where SQL lives."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lamplighter
+
+SOURCE = Path(lamplighter.__file__).parent
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time", "time.time_ns"}
+CLOCK_HOMES = {
+    "kit/clock.py",
+    "store/datagrams.py",  # compares with the file system's times, which come from this clock and no other
+}
+ENVIRONMENT = {"os.environ", "os.getenv", "os.environb", "os.putenv"}
+ENVIRONMENT_HOMES = {"app/settings.py"}
+SQL = re.compile(r"^\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+TABLE)\b", re.DOTALL)
+CHANCE = {"random.random", "random.choice", "random.randint", "uuid.uuid4", "random.shuffle", "random.uniform"}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith("testing/"):
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def attributes(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield ast.unparse(node), node.lineno
+
+
+def uses(names: set[str], homes: set[str]) -> list[str]:
+    return [
+        f"{module}:{line} {found}"
+        for module, tree in modules()
+        if module not in homes
+        for found, line in attributes(tree)
+        if found in names or any(found.endswith("." + name) for name in names)
+    ]
+
+
+def test_the_layers_hold() -> None:
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([program, "--no-cache"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_only_the_clock_reads_the_clock() -> None:
+    assert uses(CLOCKS, CLOCK_HOMES) == []
+
+
+def test_only_the_settings_read_the_environment() -> None:
+    assert uses(ENVIRONMENT, ENVIRONMENT_HOMES) == []
+
+
+def test_chance_is_injected() -> None:
+    assert uses(CHANCE, set()) == []
+
+
+def test_sql_lives_in_the_store_only() -> None:
+    found = [
+        f"{module}:{node.lineno}"
+        for module, tree in modules()
+        if not module.startswith("store/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.match(node.value)
+    ]
+    assert found == []
+
+
+def test_no_other_endless_loop_waits_outside_its_home() -> None:
+    """`while True` around an await is the loop's and the supervisor's alone; followers end with their reader."""
+    homes = {"kit/loop.py", "kit/supervise.py", "services/events.py"}
+    found = [
+        f"{module}:{node.lineno}"
+        for module, tree in modules()
+        if module not in homes
+        for node in ast.walk(tree)
+        if isinstance(node, ast.While)
+        and isinstance(node.test, ast.Constant)
+        and any(isinstance(inner, ast.Await) for inner in ast.walk(node))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("module", "banned"),
+    [
+        ("lamplighter.cli.main", {"asyncio", "structlog", "sqlite3", "psycopg", "tomlkit"}),
+        ("lamplighter.cli.event", {"asyncio", "structlog", "psycopg", "tomlkit"}),
+        ("lamplighter.app.status", {"asyncio", "structlog", "psycopg", "tomlkit"}),
+    ],
+)
+def test_short_commands_load_little(module: str, banned: set[str]) -> None:
+    code = f"import sys, {module}; print(*[name for name in {sorted(banned)} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -1,0 +1,240 @@
+"""Migrations on both databases: forward only, the same from anywhere, refused by a program that is too old."""
+
+import asyncio
+import json
+import re
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from lamplighter.kit.masking import MASK
+from lamplighter.store import migrate as migrate_module
+from lamplighter.store.errors import StoreNewer, StoreOld, StoreUnavailable
+from lamplighter.store.migrate import migrate_postgres
+from lamplighter.store.place import Place, PostgresPlace, SqlitePlace, migrate, open_direct, open_store
+from lamplighter.store.schema import PROGRAM, Migration, migrations
+from lamplighter.store.wakes import Wakes
+from lamplighter.testing.contracts.store import CITY, appended, say
+from lamplighter.testing.postgres import Cluster
+from lamplighter.testing.processes import children
+
+MIGRATE = """
+import json, sys
+from pathlib import Path
+from lamplighter.store.place import migrate, parse_place
+print(json.dumps([entry.version for entry in migrate(parse_place(sys.argv[1], Path(sys.argv[2])))]), flush=True)
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, runtime: Path) -> Iterator[Place]:
+    """A database without a schema."""
+    if request.param == "sqlite":
+        yield SqlitePlace(runtime / "lamp.db", runtime)
+        return
+    server: Cluster = request.getfixturevalue("postgres")
+    url = server.database()
+    yield PostgresPlace(url, runtime)
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+
+def execute(place: Place, sql: str) -> list[Any]:
+    if isinstance(place, SqlitePlace):
+        with closing(sqlite3.connect(place.path, isolation_level=None)) as connection:
+            return connection.execute(sql).fetchall()
+    with psycopg.connect(place.url, autocommit=True) as connection:
+        cursor = connection.execute(sql.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def schema(place: Place) -> list[Any]:
+    """Everything that makes up the schema, in a form that can be compared."""
+    if isinstance(place, SqlitePlace):
+        rows = execute(place, "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")
+        return [(*row[:3], re.sub(r"\s+", " ", row[3] or "")) for row in rows]
+    columns = execute(
+        place,
+        "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name "
+        "FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2",
+    )
+    indexes = execute(place, "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1")
+    limits = execute(
+        place,
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace "
+        "ORDER BY 1",
+    )
+    return [columns, indexes, limits]
+
+
+def level(place: Place) -> list[Any]:
+    return [tuple(row) for row in execute(place, "SELECT version, oldest FROM schema_level")]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_the_program_knows_the_last_migration_and_none_is_missing(dialect: str) -> None:
+    versions = [migration.version for migration in migrations(dialect)]
+    assert versions == list(range(1, PROGRAM + 1))
+    assert all(migration.oldest <= migration.version for migration in migrations(dialect))
+
+
+def test_both_databases_have_the_same_migrations() -> None:
+    assert [entry[:3] for entry in migrations("sqlite")] == [entry[:3] for entry in migrations("postgres")]
+
+
+def test_both_databases_have_the_same_tables_and_columns(runtime: Path, postgres_place: PostgresPlace) -> None:
+    sqlite = SqlitePlace(runtime / "lamp.db", runtime)
+    migrate(sqlite)
+    ours = {
+        (table, column)
+        for (table,) in execute(sqlite, "SELECT name FROM sqlite_master WHERE type = 'table'")
+        if not table.startswith("sqlite_")
+        for _, column, *_ in execute(sqlite, f"PRAGMA table_info({table})")
+    }
+    theirs = {
+        (row[0], row[1])
+        for row in execute(
+            postgres_place,
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
+        )
+    }
+    assert theirs - ours == {("events", "id")}  # the place before its number is known
+    assert ours - theirs == set()
+
+
+def test_a_schema_reached_step_by_step_equals_a_fresh_one(empty: Place, place: Place) -> None:
+    if type(empty) is not type(place):
+        return
+    for version in range(1, PROGRAM + 1):
+        if isinstance(empty, SqlitePlace):
+            migrate_module.migrate_sqlite(empty.path, to=version)
+        else:
+            migrate_postgres(empty.url, to=version)
+    assert schema(empty) == schema(place)
+    assert level(empty) == level(place)
+
+
+def test_migrating_again_changes_nothing_and_keeps_the_data(place: Place) -> None:
+    store = open_direct(place, CITY)
+    store.transact(say, "kept")
+    store.close()
+    before = schema(place)
+    assert migrate(place) == []
+    assert schema(place) == before
+    store = open_direct(place, CITY)
+    assert store.read(appended) == 1
+    store.close()
+
+
+def test_several_processes_that_migrate_at_once_apply_each_step_once(empty: Place) -> None:
+    url = empty.url if isinstance(empty, PostgresPlace) else ""
+    with children() as processes:
+        started = [processes.start(sys.executable, "-c", MIGRATE, url, str(empty.runtime)) for _ in range(6)]
+        applied = [json.loads(child.line()) for child in started]
+    assert sorted(applied) == [[]] * 5 + [list(range(1, PROGRAM + 1))]
+    assert level(empty) == [(PROGRAM, migrations("sqlite")[-1].oldest)]
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(empty: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = Migration(1, "bad", 1, "-- oldest: 1\nCREATE TABLE half (n INTEGER);\nCREATE TABLE half (n INTEGER);\n")
+    monkeypatch.setattr(migrate_module, "migrations", lambda _dialect: [bad])
+    with pytest.raises((sqlite3.OperationalError, psycopg.errors.DuplicateTable)):
+        migrate(empty)
+    monkeypatch.undo()
+    assert [entry.version for entry in migrate(empty)] == list(range(1, PROGRAM + 1))
+
+
+def test_a_database_without_a_schema_is_told_how_to_get_one(empty: Place) -> None:
+    if isinstance(empty, SqlitePlace):
+        empty.path.touch()
+    with pytest.raises(StoreOld, match="schema 0") as told:
+        _events(empty)
+    assert "lamp store migrate" in told.value.hint
+
+
+def upgrade(place: Place, *, version: int, oldest: int) -> None:
+    """What the migration of a later program would leave."""
+    execute(place, f"UPDATE schema_level SET version = {version}, oldest = {oldest}")
+    if isinstance(place, SqlitePlace):
+        execute(place, f"PRAGMA user_version = {version}")
+
+
+def test_an_older_program_refuses_at_open(place: Place) -> None:
+    upgrade(place, version=PROGRAM + 7, oldest=PROGRAM + 3)
+    with pytest.raises(StoreNewer, match=f"schema {PROGRAM + 7}"):
+        _events(place)
+    with pytest.raises(StoreNewer):
+        migrate(place)
+    assert execute(place, "SELECT count(*) FROM events")[0][0] == 0
+
+
+async def test_an_older_program_refuses_while_running(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lamplighter.store.postgres_connection.CHECK_SECONDS", 0.0)
+    store = open_store(place, CITY, Wakes())
+    try:
+        await store.transact(say, "before")
+        upgrade(place, version=PROGRAM + 1, oldest=PROGRAM + 1)
+        outcomes = await asyncio.gather(*(store.transact(say, "no") for _ in range(20)), return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {StoreNewer}
+        with pytest.raises(StoreNewer):
+            await store.read(appended)
+    finally:
+        await store.close()
+    assert execute(place, "SELECT count(*) FROM events")[0][0] == 1
+
+
+async def test_a_newer_schema_that_still_serves_us_is_worked_on(place: Place) -> None:
+    upgrade(place, version=PROGRAM + 1, oldest=PROGRAM)
+    assert migrate(place) == []
+    store = open_store(place, CITY, Wakes())
+    try:
+        assert await store.transact(say, "yes") == "yes"
+    finally:
+        await store.close()
+
+
+def test_a_newer_database_is_told_without_its_password(postgres_place: PostgresPlace) -> None:
+    upgrade(postgres_place, version=PROGRAM + 7, oldest=PROGRAM + 3)
+    with pytest.raises(StoreNewer) as told:
+        migrate_postgres(postgres_place.url + "&password=hush")
+    assert "hush" not in told.value.message
+    assert MASK in told.value.message
+
+
+def test_a_new_file_is_private_and_an_old_one_keeps_its_mode(runtime: Path) -> None:
+    place = SqlitePlace(runtime / "lamp.db", runtime)
+    migrate(place)
+    assert place.path.stat().st_mode & 0o777 == 0o600
+    place.path.chmod(0o660)
+    migrate(place)
+    assert place.path.stat().st_mode & 0o777 == 0o660
+
+
+def test_a_directory_that_is_not_there_is_told(runtime: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="cannot be made"):
+        migrate(SqlitePlace(runtime / "missing" / "lamp.db", runtime))
+
+
+def test_a_role_without_rights_is_told(postgres_place: PostgresPlace) -> None:
+    execute(postgres_place, "CREATE ROLE guest LOGIN")
+    try:
+        guest = PostgresPlace(re.sub("user=[a-z]+", "user=guest", postgres_place.url), postgres_place.runtime)
+        with pytest.raises(StoreUnavailable, match="does not let this user"):
+            _events(guest)
+    finally:
+        execute(postgres_place, "DROP ROLE guest")
+
+
+def _events(place: Place) -> int:
+    store = open_direct(place, CITY)
+    try:
+        return store.read(appended)
+    finally:
+        store.close()
