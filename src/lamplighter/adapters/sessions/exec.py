@@ -16,6 +16,7 @@ from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.exec_script import START_LIMIT, Script, ScriptFailed
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec, Setup
+from lamplighter.domain.sessions.screens import LINES_READ
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock, from_rfc3339, rfc3339
 from lamplighter.kit.errors import LampError, UsageError
@@ -101,6 +102,9 @@ class ExecProvider:
         if not await self._is_ours(name):
             return ""
         return (await self._tried("peek", name, str(max(lines, 0)))).rstrip("\n")
+
+    async def screen(self, name: SessionName) -> str:
+        return await self.peek(name, LINES_READ)
 
     async def attach_command(self, name: SessionName) -> tuple[str, ...]:
         await self._known(name)
@@ -209,7 +213,7 @@ class ExecProvider:
     # ── watching ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _watch(self) -> None:
-        await every(self._poll, self._look_for_ends, clock=self._clock, wake=asyncio.Event())
+        await every(lambda: self._poll, self._look_for_ends, clock=self._clock, wake=asyncio.Event())
 
     async def _look_for_ends(self) -> None:
         with contextlib.suppress(LampError):  # a script that fails now may answer at the next look

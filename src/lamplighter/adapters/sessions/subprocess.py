@@ -18,6 +18,7 @@ from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, en
 from lamplighter.adapters.sessions.processes.watch import all_ended, watch
 from lamplighter.adapters.sessions.records import Record, Records, locked
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
+from lamplighter.domain.sessions.screens import LINES_READ
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
@@ -90,6 +91,9 @@ class SubprocessProvider:
 
     async def peek(self, name: SessionName, lines: int = 50) -> str:
         return await asyncio.to_thread(output.tail, self._records.home(name) / shim.OUTPUT, lines)
+
+    async def screen(self, name: SessionName) -> str:
+        return await self.peek(name, LINES_READ)
 
     async def attach_command(self, name: SessionName) -> tuple[str, ...]:
         self._known(name)

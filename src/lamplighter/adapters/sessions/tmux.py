@@ -117,6 +117,12 @@ class TmuxProvider:
             return "\n".join(found[-lines:] if lines > 0 else found)
         return ""
 
+    async def screen(self, name: SessionName) -> str:
+        pane = await self._pane(name)
+        with contextlib.suppress(TmuxAbsent):
+            return (await self._capture(pane.id, "0")).rstrip() if pane is not None else ""
+        return ""
+
     async def attach_command(self, name: SessionName) -> tuple[str, ...]:
         if await self._pane(name) is None:
             raise SessionUnknown(name)
