@@ -23,7 +23,15 @@ from lamplighter.domain.sessions.screens import typed
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
-from lamplighter.ports.sessions import GRACE, NoInput, SessionAlive, SessionUnknown, StartFailed, StopFailed
+from lamplighter.ports.sessions import (
+    GRACE,
+    NoInput,
+    ProviderUnavailable,
+    SessionAlive,
+    SessionUnknown,
+    StartFailed,
+    StopFailed,
+)
 
 _SIZE = ("-x", "200", "-y", "50")
 _PLAIN_TEXT = 500  # longer text, and text of several lines, is pasted as a whole
@@ -34,6 +42,7 @@ _SCREEN_POLL = timedelta(milliseconds=25)
 _DEATH_POLL = timedelta(milliseconds=5)
 _TYPING_LIMIT = timedelta(seconds=30)
 _NAMED_WITHIN = timedelta(seconds=30)
+_STIR_EVERY = 3
 _DEATH_SHOWN = 40  # looks at a pane whose process is gone, until tmux has collected it
 _SERVER_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "SHELL", "USER", "LOGNAME", "TERM", "TMPDIR")
 
@@ -54,6 +63,7 @@ class TmuxProvider:
         self._locks: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._typing: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._watches: dict[str, Callable[[], None]] = {}
+        self._stirred: set[str] = set()
         self._aside: set[asyncio.Task[None]] = set()
 
     async def start(self, spec: SessionSpec) -> Seen:
@@ -140,6 +150,11 @@ class TmuxProvider:
 
     async def seen(self) -> Mapping[SessionName, Seen]:
         panes = await self._panes("-a")
+        missed = {pane.session_id for pane in panes if pane.dead and pane.exit_status is None} - self._stirred
+        if missed:
+            self._stirred |= missed
+            await self._stir()
+            panes = await self._panes("-a")
         self._watch_all(panes)
         return {seen.name: seen for seen in await self._views(panes)}
 
@@ -304,13 +319,20 @@ class TmuxProvider:
 
     async def _announce(self, pane: Pane) -> None:
         """Once tmux itself has collected the process, so that whoever looks next sees its exit status."""
-        for _ in range(_DEATH_SHOWN):
+        for look in range(_DEATH_SHOWN):
             now = await self._pane(pane.name)
             # The closed terminal is noticed first, the exit status a moment later.
             if now is None or now.exit_status is not None or now.session_id != pane.session_id:
                 break
+            if look % _STIR_EVERY == _STIR_EVERY - 1:
+                await self._stir()
             await self._clock.wait(asyncio.Event(), at_most=_DEATH_POLL)
         self._endings.announce(pane.name)
+
+    async def _stir(self) -> None:
+        """The server may miss the end of a child that dies young; the end of another makes it collect both."""
+        with contextlib.suppress(TmuxAbsent, ProviderUnavailable):
+            await self._tmux.call("run-shell", "-b", "exit 0")
 
     # ── typing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
