@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import shlex
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from typing import Any
 from lamplighter.adapters.sessions import settling
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.exec_script import START_LIMIT, Script, ScriptFailed
+from lamplighter.adapters.sessions.locks import NameLocks
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec, Setup
 from lamplighter.domain.sessions.screens import LINES_READ
@@ -44,7 +44,7 @@ class ExecProvider:
         self._ids = ids
         self._poll = poll
         self._endings = Endings()
-        self._locks: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks = NameLocks()
         self._side_by_side = asyncio.Semaphore(_SIDE_BY_SIDE)
         self._alive: frozenset[tuple[SessionName, str]] = frozenset()
         self._dead: frozenset[tuple[SessionName, str]] = frozenset()

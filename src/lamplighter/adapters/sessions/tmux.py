@@ -3,21 +3,22 @@
 import asyncio
 import contextlib
 import signal
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lamplighter.adapters.sessions import settling, staging
 from lamplighter.adapters.sessions.endings import Endings
-from lamplighter.adapters.sessions.locks import held
+from lamplighter.adapters.sessions.locks import NameLocks, held
 from lamplighter.adapters.sessions.processes.table import Process, identity_of
 from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members
 from lamplighter.adapters.sessions.processes.watch import watch
 from lamplighter.adapters.sessions.records import Record, Records
 from lamplighter.adapters.sessions.tmux_client import TmuxAbsent, TmuxClient, session_word
 from lamplighter.adapters.sessions.tmux_panes import FORMAT, LAUNCH, Pane, parse_panes, write_launch
+from lamplighter.adapters.sessions.watches import Watches
 from lamplighter.domain.sessions.model import NOTHING, Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.screens import typed
 from lamplighter.kit.clock import Clock
@@ -60,9 +61,9 @@ class TmuxProvider:
         self._tmux = TmuxClient(socket, {key: environ[key] for key in _SERVER_ENV if key in environ})
         self._endings = Endings()
         self._table = ProcessTable()
-        self._locks: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._typing: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._watches: dict[str, Callable[[], None]] = {}
+        self._locks = NameLocks()
+        self._typing = NameLocks()
+        self._watches = Watches()
         self._stirred: set[str] = set()
         self._aside: set[asyncio.Task[None]] = set()
 
@@ -155,6 +156,9 @@ class TmuxProvider:
             self._stirred |= missed
             await self._stir()
             panes = await self._panes("-a")
+        shown = {pane.session_id for pane in panes}
+        self._stirred &= shown
+        self._watches.forget_ended_but(shown)
         self._watch_all(panes)
         return {seen.name: seen for seen in await self._views(panes)}
 
@@ -180,9 +184,7 @@ class TmuxProvider:
         await asyncio.to_thread(self._records.sweep)
 
     async def close(self) -> None:
-        for cancel in self._watches.values():
-            cancel()
-        self._watches.clear()
+        self._watches.cancel_all()
         if self._aside:
             await asyncio.wait(self._aside)
 
@@ -312,9 +314,10 @@ class TmuxProvider:
         for pane in panes:
             who = None if pane.dead or pane.pid is None else identity_of(pane.pid)
             if who is not None and pane.session_id not in self._watches:
-                self._watches[pane.session_id] = watch(who, lambda pane=pane: self._ended(pane))  # type: ignore[misc]  # a bound default
+                self._watches.add(pane.session_id, watch(who, partial(self._ended, pane)))
 
     def _ended(self, pane: Pane) -> None:
+        self._watches.ended(pane.session_id)
         self._do_aside(self._announce(pane))
 
     async def _announce(self, pane: Pane) -> None:
