@@ -1,17 +1,26 @@
 """The tmux provider keeps the contract, with a real server for each test."""
 
+import asyncio
 import os
+import pty
+import re
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lamplighter.adapters.sessions.tmux import TmuxProvider
+from lamplighter.domain.sessions.model import Dialog, Readiness
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.testing.contracts.local_sessions import LocalSessionContract
+from lamplighter.testing.contracts.sessions import ALPHA, hear, shows
+from lamplighter.testing.puppets import puppet, until
 from lamplighter.testing.session_cities import RealCities
+
+MENU = Path(__file__).parents[1] / "data" / "programs" / "menu.py"
 
 
 class TestTmux(LocalSessionContract):
@@ -27,3 +36,85 @@ class TestTmux(LocalSessionContract):
             )
             yield cities
             await cities.end_all()
+
+    async def test_a_person_who_attaches_is_seen_and_stays_when_the_program_is_relit(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = cities.open()
+        endings = provider.ended()
+        await provider.start(puppet("alpha", tmp_path))
+        ours, theirs = pty.openpty()
+        person = await asyncio.create_subprocess_exec(
+            *await provider.attach_command(ALPHA), stdin=theirs, stdout=theirs, stderr=theirs,
+            env=os.environ | {"TERM": "xterm"},
+        )  # fmt: skip
+        os.close(theirs)
+
+        async def attached() -> bool:
+            return (await provider.seen())[ALPHA].attached
+
+        await until(attached)
+        await provider.nudge(ALPHA, "exit 1")
+        await hear(endings)
+        await provider.start(puppet("alpha", tmp_path))
+        seen = (await provider.seen())[ALPHA]
+        assert (seen.alive, seen.attached) == (True, True)
+        person.terminate()
+        await person.wait()
+        os.close(ours)
+
+    async def test_long_text_of_many_lines_arrives_whole(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        await provider.start(puppet("alpha", tmp_path))
+        lines = [f"say {number:03d} " + "x" * 80 for number in range(400)]  # beyond what one tmux message holds
+        await provider.nudge(ALPHA, "\n".join(lines))
+        await shows(provider, ALPHA, "said 399 " + "x" * 80)
+        shown = re.findall(r"said (\d{3}) x{80}", await provider.peek(ALPHA, 0))  # the echo stands between
+        assert shown == [f"{number:03d}" for number in range(400)]
+
+    async def test_a_person_who_scrolled_back_does_not_garble_a_nudge(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        await provider.start(puppet("alpha", tmp_path))
+        pane = await provider._pane(ALPHA)
+        await provider._tmux.call("copy-mode", "-t", pane.id)
+        await provider.nudge(ALPHA, "say q")
+        await shows(provider, ALPHA, "said q")
+
+    async def test_first_questions_are_answered_and_the_prompt_awaited(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = cities.open()
+        spec = puppet(
+            "alpha", tmp_path, dialogs=(Dialog("trust this folder", choose="Yes"),),
+            readiness=Readiness(prompt_prefix="%"), nudge="hello",
+        )  # fmt: skip
+        await provider.start(replace(spec, command=(spec.command[-1], str(MENU))))
+        await shows(provider, ALPHA, "heard hello")
+
+    async def test_windows_a_person_opens_are_not_the_agent(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        started = await provider.start(puppet("alpha", tmp_path))
+        await provider._tmux.call("new-window", "-t", "=alpha:", "sleep 600")
+        await provider.nudge(ALPHA, "say to the agent")
+        await shows(provider, ALPHA, "said to the agent")
+        seen = await provider.seen()
+        assert (list(seen), seen[ALPHA].pid) == ([ALPHA], started.pid)
+
+    async def test_an_agent_that_left_its_shell_behind_is_not_alive(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        spec = replace(puppet("alpha", tmp_path, process_names=("no-such-agent",)))
+        await provider.start(spec)
+        record = provider._records.read(ALPHA)
+        pane = await provider._pane(ALPHA)
+        table = await provider._table.look()
+        assert provider._alive(pane, record, table), "it has its time to come up"
+        old = replace(record, started_at=record.started_at.replace(year=2020))
+        assert not provider._alive(pane, old, table)
+
+    async def test_secrets_of_the_environment_are_on_no_command_line(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        started = await provider.start(puppet("alpha", tmp_path, env={"PATH": os.environ["PATH"], "KEY": "s3cret"}))
+        await provider.nudge(ALPHA, "env KEY")
+        await shows(provider, ALPHA, "env KEY is s3cret")
+        line = await asyncio.to_thread(Path(f"/proc/{started.pid}/cmdline").read_bytes)
+        assert b"s3cret" not in line

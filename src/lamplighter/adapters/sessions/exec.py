@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import shlex
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,8 +13,10 @@ from typing import Any
 from lamplighter.adapters.sessions import settling
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.exec_script import START_LIMIT, Script, ScriptFailed
+from lamplighter.adapters.sessions.locks import NameLocks
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec, Setup
+from lamplighter.domain.sessions.screens import LINES_READ
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock, from_rfc3339, rfc3339
 from lamplighter.kit.errors import LampError, UsageError
@@ -43,7 +44,7 @@ class ExecProvider:
         self._ids = ids
         self._poll = poll
         self._endings = Endings()
-        self._locks: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks = NameLocks()
         self._side_by_side = asyncio.Semaphore(_SIDE_BY_SIDE)
         self._alive: frozenset[tuple[SessionName, str]] = frozenset()
         self._dead: frozenset[tuple[SessionName, str]] = frozenset()
@@ -101,6 +102,9 @@ class ExecProvider:
         if not await self._is_ours(name):
             return ""
         return (await self._tried("peek", name, str(max(lines, 0)))).rstrip("\n")
+
+    async def screen(self, name: SessionName) -> str:
+        return await self.peek(name, LINES_READ)
 
     async def attach_command(self, name: SessionName) -> tuple[str, ...]:
         await self._known(name)

@@ -1,4 +1,4 @@
-"""Waiting for a file lock without holding up the loop."""
+"""Locks of sessions: inside this process by name, against other processes by file."""
 
 import asyncio
 import contextlib
@@ -7,11 +7,23 @@ import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from weakref import WeakValueDictionary
 
+from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.clock import Clock
 from lamplighter.ports.sessions import ProviderUnavailable
 
 _POLL = timedelta(milliseconds=20)
+
+
+class NameLocks:
+    """A lock for each name, for as long as somebody holds or awaits it: runs bring ever new names."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[SessionName, asyncio.Lock] = WeakValueDictionary()
+
+    def __getitem__(self, name: SessionName) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
 
 
 @contextlib.asynccontextmanager

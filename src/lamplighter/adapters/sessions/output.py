@@ -37,7 +37,8 @@ def rotate(path: Path, most_bytes: int = MOST_BYTES) -> bool:
     try:
         shutil.copyfile(path, older(path))
     except OSError:
-        older(path).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            older(path).unlink(missing_ok=True)
     _cut(path, before)
     return True
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lamplighter.adapters.sessions import staging
 from lamplighter.domain.sessions.model import Dialog, SessionName, SessionSpec
-from lamplighter.domain.sessions.screens import LINES_READ, answer, is_ready
+from lamplighter.domain.sessions.screens import answer, is_ready
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 
@@ -19,7 +19,10 @@ _ANSWERS = 2
 class Spoken(Protocol):
     """The part of a provider that settling needs."""
 
-    async def peek(self, name: SessionName, lines: int = 50) -> str: ...
+    async def screen(self, name: SessionName) -> str:
+        """What a person would see of it now, without what scrolled away: an answered question may linger there."""
+        ...
+
     async def send_keys(self, name: SessionName, *keys: str) -> None: ...
     async def nudge(self, name: SessionName, text: str) -> None: ...
 
@@ -59,8 +62,8 @@ async def _ready(provider: Spoken, spec: SessionSpec, clock: Clock, alive: Calla
     answered: list[Dialog] = []
     last = ""
     while await alive():
-        screen = await provider.peek(spec.name, LINES_READ)
-        # What was answered may linger above the prompt; twice is enough for one that did not take the first keys.
+        screen = await provider.screen(spec.name)
+        # Twice is enough for one that did not take the first keys.
         asked = answer(screen, [dialog for dialog in spec.dialogs if answered.count(dialog) < _ANSWERS])
         if asked is not None:
             if screen != last:

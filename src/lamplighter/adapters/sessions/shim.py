@@ -48,6 +48,7 @@ inner=$1 dir=$2 boot=$3 work=$4; shift 4
 stamp $$
 printf '%s\\n%s\\n%s\\n' "$$" "$start" "$boot" >"$dir/shim" || exit 125
 cd -- "$work" 2>&4 || exit 125
+unset OLDPWD
 /bin/sh -c "$inner" lamp-program "$dir" "$boot" "$@" >&4 2>&4 4>&-
 printf '%s\\n' "$?" >"$dir/exit"
 """

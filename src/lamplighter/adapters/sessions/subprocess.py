@@ -5,19 +5,21 @@ import contextlib
 import os
 import select
 import signal
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from lamplighter.adapters.sessions import output, settling, shim, staging
 from lamplighter.adapters.sessions.endings import Endings
+from lamplighter.adapters.sessions.locks import NameLocks
 from lamplighter.adapters.sessions.processes.table import Identity, Process, is_alive
 from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members, send
 from lamplighter.adapters.sessions.processes.watch import all_ended, watch
 from lamplighter.adapters.sessions.records import Record, Records, locked
+from lamplighter.adapters.sessions.watches import Watches
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
+from lamplighter.domain.sessions.screens import LINES_READ
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
@@ -49,8 +51,8 @@ class SubprocessProvider:
         self._output_bytes = output_bytes
         self._endings = Endings()
         self._table = ProcessTable()
-        self._locks: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._watches: dict[str, Callable[[], None]] = {}
+        self._locks = NameLocks()
+        self._watches = Watches()
         self._children: dict[str, int] = {}
         self._aside: set[asyncio.Task[None]] = set()
 
@@ -91,6 +93,9 @@ class SubprocessProvider:
     async def peek(self, name: SessionName, lines: int = 50) -> str:
         return await asyncio.to_thread(output.tail, self._records.home(name) / shim.OUTPUT, lines)
 
+    async def screen(self, name: SessionName) -> str:
+        return await self.peek(name, LINES_READ)
+
     async def attach_command(self, name: SessionName) -> tuple[str, ...]:
         self._known(name)
         return ("tail", "-n", "200", "-F", str(self._records.home(name) / shim.OUTPUT))
@@ -108,6 +113,7 @@ class SubprocessProvider:
     async def seen(self) -> Mapping[SessionName, Seen]:
         found = await asyncio.to_thread(self._look)
         settled = {record.name: seen or await self._see(record) for record, seen in found}
+        self._watches.forget_ended_but({record.session_id for record, _ in found})
         self._watch_all(record for record, _ in found)
         return settled
 
@@ -126,9 +132,7 @@ class SubprocessProvider:
         await asyncio.to_thread(self._rotate)
 
     async def close(self) -> None:
-        for cancel in self._watches.values():
-            cancel()
-        self._watches.clear()
+        self._watches.cancel_all()
         if self._aside:
             await asyncio.wait(self._aside)
 
@@ -146,6 +150,7 @@ class SubprocessProvider:
         self._watch(record)
         if not launched.started:
             said = await self.peek(spec.name)
+            await self._end(record, timedelta(0))
             await asyncio.to_thread(self._records.remove, spec.name)
             raise StartFailed(spec.name, "its shim ended before the program ran", output=said, hint="Is the disk full?")
         return record
@@ -248,7 +253,7 @@ class SubprocessProvider:
         parent = shim.shim_of(home)
         if parent is None:
             return
-        self._watches[record.session_id] = watch(parent, lambda: self._shim_ended(record))
+        self._watches.add(record.session_id, watch(parent, lambda: self._shim_ended(record)))
 
     def _shim_ended(self, record: Record) -> None:
         child = self._children.pop(record.session_id, None)
@@ -257,9 +262,13 @@ class SubprocessProvider:
                 os.waitpid(child, os.WNOHANG)
         program = self._program_if_current(record)
         if program is not None and is_alive(program):
-            self._watches[record.session_id] = watch(program, lambda: self._endings.announce(record.name))
+            self._watches.add(record.session_id, watch(program, lambda: self._program_ended(record)))
         else:
-            self._endings.announce(record.name)
+            self._program_ended(record)
+
+    def _program_ended(self, record: Record) -> None:
+        self._watches.ended(record.session_id)
+        self._endings.announce(record.name)
 
     def _program_if_current(self, record: Record) -> Identity | None:
         current = self._records.read(record.name)

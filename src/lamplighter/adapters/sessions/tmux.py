@@ -3,27 +3,36 @@
 import asyncio
 import contextlib
 import signal
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lamplighter.adapters.sessions import settling, staging
 from lamplighter.adapters.sessions.endings import Endings
-from lamplighter.adapters.sessions.locks import held
+from lamplighter.adapters.sessions.locks import NameLocks, held
 from lamplighter.adapters.sessions.processes.table import Process, identity_of
 from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members
 from lamplighter.adapters.sessions.processes.watch import watch
 from lamplighter.adapters.sessions.records import Record, Records
 from lamplighter.adapters.sessions.tmux_client import TmuxAbsent, TmuxClient, session_word
 from lamplighter.adapters.sessions.tmux_panes import FORMAT, LAUNCH, Pane, parse_panes, write_launch
+from lamplighter.adapters.sessions.watches import Watches
 from lamplighter.domain.sessions.model import NOTHING, Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.screens import typed
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
-from lamplighter.ports.sessions import GRACE, NoInput, SessionAlive, SessionUnknown, StartFailed, StopFailed
+from lamplighter.ports.sessions import (
+    GRACE,
+    NoInput,
+    ProviderUnavailable,
+    SessionAlive,
+    SessionUnknown,
+    StartFailed,
+    StopFailed,
+)
 
 _SIZE = ("-x", "200", "-y", "50")
 _PLAIN_TEXT = 500  # longer text, and text of several lines, is pasted as a whole
@@ -34,6 +43,7 @@ _SCREEN_POLL = timedelta(milliseconds=25)
 _DEATH_POLL = timedelta(milliseconds=5)
 _TYPING_LIMIT = timedelta(seconds=30)
 _NAMED_WITHIN = timedelta(seconds=30)
+_STIR_EVERY = 3
 _DEATH_SHOWN = 40  # looks at a pane whose process is gone, until tmux has collected it
 _SERVER_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "SHELL", "USER", "LOGNAME", "TERM", "TMPDIR")
 
@@ -51,9 +61,10 @@ class TmuxProvider:
         self._tmux = TmuxClient(socket, {key: environ[key] for key in _SERVER_ENV if key in environ})
         self._endings = Endings()
         self._table = ProcessTable()
-        self._locks: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._typing: defaultdict[SessionName, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._watches: dict[str, Callable[[], None]] = {}
+        self._locks = NameLocks()
+        self._typing = NameLocks()
+        self._watches = Watches()
+        self._stirred: set[str] = set()
         self._aside: set[asyncio.Task[None]] = set()
 
     async def start(self, spec: SessionSpec) -> Seen:
@@ -117,6 +128,12 @@ class TmuxProvider:
             return "\n".join(found[-lines:] if lines > 0 else found)
         return ""
 
+    async def screen(self, name: SessionName) -> str:
+        pane = await self._pane(name)
+        with contextlib.suppress(TmuxAbsent):
+            return (await self._capture(pane.id, "0")).rstrip() if pane is not None else ""
+        return ""
+
     async def attach_command(self, name: SessionName) -> tuple[str, ...]:
         if await self._pane(name) is None:
             raise SessionUnknown(name)
@@ -134,6 +151,14 @@ class TmuxProvider:
 
     async def seen(self) -> Mapping[SessionName, Seen]:
         panes = await self._panes("-a")
+        missed = {pane.session_id for pane in panes if pane.dead and pane.exit_status is None} - self._stirred
+        if missed:
+            self._stirred |= missed
+            await self._stir()
+            panes = await self._panes("-a")
+        shown = {pane.session_id for pane in panes}
+        self._stirred &= shown
+        self._watches.forget_ended_but(shown)
         self._watch_all(panes)
         return {seen.name: seen for seen in await self._views(panes)}
 
@@ -159,9 +184,7 @@ class TmuxProvider:
         await asyncio.to_thread(self._records.sweep)
 
     async def close(self) -> None:
-        for cancel in self._watches.values():
-            cancel()
-        self._watches.clear()
+        self._watches.cancel_all()
         if self._aside:
             await asyncio.wait(self._aside)
 
@@ -291,20 +314,28 @@ class TmuxProvider:
         for pane in panes:
             who = None if pane.dead or pane.pid is None else identity_of(pane.pid)
             if who is not None and pane.session_id not in self._watches:
-                self._watches[pane.session_id] = watch(who, lambda pane=pane: self._ended(pane))  # type: ignore[misc]  # a bound default
+                self._watches.add(pane.session_id, watch(who, partial(self._ended, pane)))
 
     def _ended(self, pane: Pane) -> None:
+        self._watches.ended(pane.session_id)
         self._do_aside(self._announce(pane))
 
     async def _announce(self, pane: Pane) -> None:
         """Once tmux itself has collected the process, so that whoever looks next sees its exit status."""
-        for _ in range(_DEATH_SHOWN):
+        for look in range(_DEATH_SHOWN):
             now = await self._pane(pane.name)
             # The closed terminal is noticed first, the exit status a moment later.
             if now is None or now.exit_status is not None or now.session_id != pane.session_id:
                 break
+            if look % _STIR_EVERY == _STIR_EVERY - 1:
+                await self._stir()
             await self._clock.wait(asyncio.Event(), at_most=_DEATH_POLL)
         self._endings.announce(pane.name)
+
+    async def _stir(self) -> None:
+        """The server may miss the end of a child that dies young; the end of another makes it collect both."""
+        with contextlib.suppress(TmuxAbsent, ProviderUnavailable):
+            await self._tmux.call("run-shell", "-b", "exit 0")
 
     # ── typing ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,7 @@ def is_ready(screen: str, readiness: Readiness) -> bool:
     if readiness.mark and readiness.mark in text:
         return True
     prefix = readiness.prompt_prefix.replace(_NBSP, " ").strip()
-    return bool(prefix) and any(_bare(line).startswith(prefix) for line in text.splitlines()[-LINES_READ:])
+    return bool(prefix) and any(_bare(line).startswith(prefix) for line in text.rstrip().splitlines()[-LINES_READ:])
 
 
 def answer(screen: str, dialogs: Iterable[Dialog]) -> tuple[Dialog, tuple[str, ...]] | None:

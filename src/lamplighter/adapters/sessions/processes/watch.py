@@ -6,6 +6,7 @@ import select
 import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 
 from lamplighter.adapters.sessions.processes.table import Identity, is_alive
 
@@ -33,7 +34,7 @@ async def all_ended(processes: Iterable[Identity], within: timedelta) -> bool:
         if not left:
             done.set()
 
-    cancels = [watch(who, lambda who=who: strike(who)) for who in tuple(left)]  # type: ignore[misc]  # a bound default
+    cancels = [watch(who, partial(strike, who)) for who in tuple(left)]
     try:
         async with asyncio.timeout(within.total_seconds()):
             await done.wait()

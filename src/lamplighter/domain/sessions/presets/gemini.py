@@ -12,6 +12,7 @@ from lamplighter.domain.sessions.presets.model import (
     Request,
     SeedFile,
     Stopping,
+    Writing,
     by_mode,
     flag,
 )
@@ -39,11 +40,19 @@ def _gemini(request: Request, *words: str, takes_input: bool) -> Invocation:
     """
     argv = ("gemini", "--skip-trust", *_common(request), *words)
     if request.mcp is None:
-        return Invocation(argv, takes_input=takes_input)
+        return Invocation(argv, {}, _gemini_home(request), takes_input=takes_input)
     settings = _servers(request.mcp) | {"privacy": {"usageStatisticsEnabled": False}}
     env = {"GEMINI_CLI_SYSTEM_SETTINGS_PATH": f"{request.files_dir}/gemini.json"}
-    files = (SeedFile(Place.FILES, "gemini.json", json.dumps(settings)),)
+    files = (SeedFile(Place.FILES, "gemini.json", json.dumps(settings)), *_gemini_home(request))
     return Invocation(argv, env, files, takes_input=takes_input)
+
+
+def _gemini_home(request: Request) -> tuple[SeedFile, ...]:
+    """A fresh home asks how to sign in, even where a key is given."""
+    if "GEMINI_API_KEY" not in request.env:
+        return ()
+    content = json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})
+    return (SeedFile(Place.HOME, ".gemini/settings.json", content, Writing.MERGE_JSON),)
 
 
 def _gemini_headless(request: Request) -> Invocation:

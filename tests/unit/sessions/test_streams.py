@@ -15,7 +15,7 @@ from lamplighter.domain.sessions.transcript import (
     Usage,
 )
 
-STREAMS = Path(__file__).parents[3] / "data" / "streams"
+STREAMS = Path(__file__).parents[2] / "data" / "streams"
 
 
 def read(preset: str, sample: str) -> tuple[list[SessionEvent], str]:
