@@ -4,11 +4,16 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from lamplighter.store.automations import Automations
 from lamplighter.store.beads import Beads
 from lamplighter.store.cities import Cities
 from lamplighter.store.db import Db
 from lamplighter.store.events import Events
+from lamplighter.store.outbox import Outbox
 from lamplighter.store.owners import Owners
+from lamplighter.store.runs import Runs
+from lamplighter.store.trigger_events import TriggerEvents
+from lamplighter.store.triggers import Triggers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -17,7 +22,20 @@ R = TypeVar("R")
 class Tx:
     """Lives as long as its connection and is handed to one function at a time; `begin` clears what one leaves."""
 
-    __slots__ = ("_wakes", "beads", "cities", "city", "db", "events", "owners")
+    __slots__ = (
+        "_wakes",
+        "automations",
+        "beads",
+        "cities",
+        "city",
+        "db",
+        "events",
+        "outbox",
+        "owners",
+        "runs",
+        "trigger_events",
+        "triggers",
+    )
 
     def __init__(self, db: Db, city: str) -> None:
         self.db = db
@@ -27,6 +45,11 @@ class Tx:
         self.beads = Beads(db, city)
         self.cities = Cities(db, city)
         self.owners = Owners(db, city)
+        self.automations = Automations(db, city)
+        self.triggers = Triggers(db, city)
+        self.trigger_events = TriggerEvents(db, city)
+        self.runs = Runs(db, city)
+        self.outbox = Outbox(db, city, self._wakes)
 
     def wake(self, topic: str) -> None:
         """Ask for a wake-up of everyone who waits for `topic`, sent once this transaction has committed."""

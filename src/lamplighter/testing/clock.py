@@ -1,0 +1,57 @@
+"""A clock that stands still until a test moves it."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+class FakeClock:
+    """Whoever waits on it goes on when woken or when `advance` passes its time; nothing happens by itself."""
+
+    def __init__(self, start: datetime = START) -> None:
+        self._start = start
+        self._now = start
+        self._sleepers: dict[asyncio.Future[None], datetime] = {}
+        self._arrivals = asyncio.Condition()
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return (self._now - self._start).total_seconds()
+
+    def advance(self, by: timedelta | float) -> datetime:
+        """Move on by a duration or by seconds, and free everyone whose time has come."""
+        step = by if isinstance(by, timedelta) else timedelta(seconds=by)
+        if step < timedelta():
+            raise ValueError("time does not run backwards")
+        self._now += step
+        for sleeper, until in list(self._sleepers.items()):
+            if until <= self._now and not sleeper.done():
+                sleeper.set_result(None)
+        return self._now
+
+    async def wait(self, wake: asyncio.Event, *, at_most: timedelta) -> bool:
+        if wake.is_set() or at_most <= timedelta():
+            return wake.is_set()
+        asleep = asyncio.get_running_loop().create_future()
+        woken = asyncio.ensure_future(wake.wait())
+        self._sleepers[asleep] = self._now + at_most
+        try:
+            await self._tell_arrival()
+            await asyncio.wait({asleep, woken}, return_when=asyncio.FIRST_COMPLETED)
+            return wake.is_set()
+        finally:
+            del self._sleepers[asleep]
+            asleep.cancel()
+            woken.cancel()
+
+    async def sleepers(self, count: int = 1, *, within: float = 10) -> None:
+        """Until `count` tasks wait on this clock: the signal that a loop has done its work. Raises TimeoutError."""
+        async with asyncio.timeout(within), self._arrivals:
+            await self._arrivals.wait_for(lambda: len(self._sleepers) >= count)
+
+    async def _tell_arrival(self) -> None:
+        async with self._arrivals:
+            self._arrivals.notify_all()
