@@ -8,6 +8,7 @@ import pytest
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import AlreadyClaimed, BeadStatus, NewBead
+from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import beads, owners
@@ -97,7 +98,7 @@ async def test_of_two_controllers_that_start_together_one_rules(
         assert city is not None
         assert city.controller == winner.id
         for store, proof, owner in zip(rivals, proofs, candidates, strict=True):
-            await owners.leave(store, proof, owner)
+            await owners.leave(store, proof, owner, clock=SystemClock())
 
 
 async def test_a_dead_owner_is_buried_once_by_however_many(rivals: list[Store], postgres_place: PostgresPlace) -> None:

@@ -34,6 +34,8 @@ from lamplighter.kit.supervise import Child, Supervisor
 from lamplighter.services import owners
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import migrate, open_proofs, open_store, parse_place
+from lamplighter.store.proof import Proofs
+from lamplighter.store.tx import Store
 from lamplighter.store.wakes import Wakes
 
 ACTOR = "controller"
@@ -127,7 +129,7 @@ class _Process:
         stack.callback(proofs.release, owner.id)
         act = Act(ACTOR, owner.started_at)
         took_over = await owners.enlist(store, proofs, owner, act=act)
-        stack.push_async_callback(_if_possible, owners.leave, store, proofs, owner)
+        stack.push_async_callback(_if_possible, self._leave, store, proofs, owner)
         await owners.take_control(store, proofs, owner, act=act)
         controller = Controller.build(
             config.city, store=store, proofs=proofs, clock=self._clock, owner=owner.id, export=self._paths.events_export
@@ -136,6 +138,9 @@ class _Process:
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(wakes)
         return controller, Started(self._paths, config, str(place), took_over)
+
+    async def _leave(self, store: Store, proofs: Proofs, owner: Owner) -> None:
+        await owners.leave(store, proofs, owner, clock=self._clock)
 
     async def _open_beads(self, stack: AsyncExitStack) -> None:
         """The bead store comes up before all that uses it, and goes down after it."""
