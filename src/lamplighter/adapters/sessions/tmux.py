@@ -40,11 +40,10 @@ _BEFORE_ENTER = timedelta(milliseconds=300)  # programs that draw themselves tak
 _ENTER_TRIES = 3
 _SCREEN_CHANGES = timedelta(milliseconds=500)
 _SCREEN_POLL = timedelta(milliseconds=25)
-_DEATH_POLL = timedelta(milliseconds=5)
+_STATUS_POLL = timedelta(milliseconds=5)
 _TYPING_LIMIT = timedelta(seconds=30)
 _NAMED_WITHIN = timedelta(seconds=30)
-_STIR_EVERY = 3
-_DEATH_SHOWN = 40  # looks at a pane whose process is gone, until tmux has collected it
+_STATUS_LOOKS = 8  # at a pane whose program is gone, until the server has collected it
 _SERVER_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "SHELL", "USER", "LOGNAME", "TERM", "TMPDIR")
 
 
@@ -64,12 +63,14 @@ class TmuxProvider:
         self._locks = NameLocks()
         self._typing = NameLocks()
         self._watches = Watches()
-        self._stirred: set[str] = set()
+        self._stirred: set[str] = set()  # sessions whose exit status the server will never tell
+        self._last: dict[SessionName, Pane] = {}
         self._aside: set[asyncio.Task[None]] = set()
 
     async def start(self, spec: SessionSpec) -> Seen:
         async with self._locks[spec.name]:
-            before, pane = self._records.read(spec.name), await self._pane(spec.name)
+            before = self._records.read(spec.name)
+            pane = self._known_dead(before) or await self._pane(spec.name)
             if pane is not None and (await self._views([pane]))[0].alive:
                 raise SessionAlive(spec.name)
             seen = await self._launch(spec, pane)
@@ -150,12 +151,8 @@ class TmuxProvider:
             await asyncio.to_thread(self._records.change_meta, name, lambda kept: kept.pop(key, None))
 
     async def seen(self) -> Mapping[SessionName, Seen]:
-        panes = await self._panes("-a")
-        missed = {pane.session_id for pane in panes if pane.dead and pane.exit_status is None} - self._stirred
-        if missed:
-            self._stirred |= missed
-            await self._stir()
-            panes = await self._panes("-a")
+        panes = await self._with_statuses(await self._panes("-a"))
+        self._last = {pane.name: pane for pane in panes}
         shown = {pane.session_id for pane in panes}
         self._stirred &= shown
         self._watches.forget_ended_but(shown)
@@ -190,19 +187,27 @@ class TmuxProvider:
 
     # ── starting and stopping ─────────────────────────────────────────────────────────────────────────────────────
 
+    def _known_dead(self, before: Record | None) -> Pane | None:
+        """The pane of the former start where its program is surely gone; saves asking the server."""
+        pane = None if before is None else self._last.get(before.name)
+        if before is None or pane is None or pane.session_id != before.session_id or pane.pid is None:
+            return None
+        return pane if identity_of(pane.pid) is None else None
+
     async def _launch(self, spec: SessionSpec, dead: Pane | None) -> Seen:
         staging.check_command(spec)
         session_id = self._ids.make("ses")
         try:
             await settling.prepare(spec, dict(spec.env))
             record = await asyncio.to_thread(self._record, spec, session_id)
-            said = await asyncio.shield(self._open(spec, record, dead))
+            said = await asyncio.shield(self._opened(spec, record, dead))
         except (OSError, LampError, TmuxAbsent) as error:
             await asyncio.to_thread(self._records.remove, spec.name)
             raise StartFailed(spec.name, str(error).rstrip(".")) from error
         pane = next(parse_panes(said, self._city), None)
         if pane is None:
             raise StartFailed(spec.name, "tmux did not show its pane")
+        self._last[spec.name] = pane
         self._watch_all([pane])
         return self._view(pane, record, alive=not pane.dead)
 
@@ -214,6 +219,13 @@ class TmuxProvider:
         record_env = Record(spec.name, self._city, session_id, self._clock.now(), "", takes_input=True,
                             process_names=()).env()  # fmt: skip
         return self._records.create(spec, session_id, self._clock.now(), furnish)
+
+    async def _opened(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
+        """In the dead pane where there is one, in a new session where there is none or where it vanished."""
+        if dead is not None:
+            with contextlib.suppress(TmuxAbsent):
+                return await self._open(spec, record, dead)
+        return await self._open(spec, record, None)
 
     async def _open(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
         """A dead pane is brought back where it stands, so that a person attached to it stays attached."""
@@ -260,6 +272,18 @@ class TmuxProvider:
             return list(parse_panes(await self._tmux.call("list-panes", *which, "-F", FORMAT), self._city))
         except TmuxAbsent:
             return []
+
+    async def _with_statuses(self, panes: list[Pane]) -> list[Pane]:
+        """The same panes, looked at again while the server has not collected a program that is gone."""
+        for _ in range(_STATUS_LOOKS):
+            missed = {pane.session_id for pane in panes if _lacks_status(pane)} - self._stirred
+            if not missed:
+                return panes
+            await self._stir()
+            await self._clock.wait(asyncio.Event(), at_most=_STATUS_POLL)
+            panes = await self._panes("-a")
+        self._stirred |= {pane.session_id for pane in panes if _lacks_status(pane)}
+        return panes
 
     async def _pane(self, name: SessionName) -> Pane | None:
         return next(iter(await self._panes("-s", "-t", f"={session_word(name)}")), None)
@@ -318,18 +342,6 @@ class TmuxProvider:
 
     def _ended(self, pane: Pane) -> None:
         self._watches.ended(pane.session_id)
-        self._do_aside(self._announce(pane))
-
-    async def _announce(self, pane: Pane) -> None:
-        """Once tmux itself has collected the process, so that whoever looks next sees its exit status."""
-        for look in range(_DEATH_SHOWN):
-            now = await self._pane(pane.name)
-            # The closed terminal is noticed first, the exit status a moment later.
-            if now is None or now.exit_status is not None or now.session_id != pane.session_id:
-                break
-            if look % _STIR_EVERY == _STIR_EVERY - 1:
-                await self._stir()
-            await self._clock.wait(asyncio.Event(), at_most=_DEATH_POLL)
         self._endings.announce(pane.name)
 
     async def _stir(self) -> None:
@@ -375,3 +387,7 @@ class TmuxProvider:
 
     async def _capture(self, pane: str, start: str) -> str:
         return await self._tmux.call("capture-pane", "-p", "-J", "-t", pane, "-S", start)
+
+
+def _lacks_status(pane: Pane) -> bool:
+    return pane.exit_status is None and (pane.dead or pane.pid is None or identity_of(pane.pid) is None)
