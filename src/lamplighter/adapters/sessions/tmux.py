@@ -231,16 +231,17 @@ class TmuxProvider:
         """A dead pane is brought back where it stands, so that a person attached to it stays attached."""
         word = session_word(spec.name)
         script = ("/bin/sh", str(self._records.home(spec.name) / LAUNCH))
-        marks = {"@lamp_name": spec.name, "@lamp_id": record.session_id, "@lamp_city": self._city}
-        options = [part for key, value in marks.items() for part in (";", "set-option", "-t", f"={word}:", key, value)]
+        session_id = (";", "set-option", "-t", f"={word}:", "@lamp_id", record.session_id)
         if dead is not None:
             return await self._tmux.call(
                 "respawn-pane", "-k", "-t", dead.id, "-c", spec.work_dir, *script,
-                ";", "clear-history", "-t", dead.id, *options,
+                ";", "clear-history", "-t", dead.id, *session_id,
                 ";", "list-panes", "-t", f"={word}:", "-F", FORMAT,
             )  # fmt: skip
         return await self._tmux.new_session(
-            word, *_SIZE, "-c", spec.work_dir, *script, *options,
+            word, *_SIZE, "-c", spec.work_dir, *script, *session_id,
+            ";", "set-option", "-t", f"={word}:", "@lamp_name", spec.name,
+            ";", "set-option", "-t", f"={word}:", "@lamp_city", self._city,
             ";", "set-option", "-F", "-t", f"={word}:", "@lamp_pane", "#{pane_id}",
             ";", "list-panes", "-t", f"={word}:", "-F", FORMAT,
         )  # fmt: skip

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import shlex
 import shutil
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +26,9 @@ _SERVER_OPTIONS = (
     ("window-size", "latest"),
     ("default-terminal", "screen-256color"),
     ("mouse", "on"),
+)
+_SET_SERVER_OPTIONS = " ; ".join(
+    f"set-option -g {key} {shlex.quote(value)}" for key, value in (*_SERVER_OPTIONS, ("@lamp_server", "1"))
 )
 
 
@@ -60,8 +64,9 @@ class TmuxClient:
     async def new_session(self, name: str, *words: str) -> str:
         """Create a session, the server too where none runs; what `-P -F` in `words` asks for."""
         self.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        options = [word for key, value in _SERVER_OPTIONS for word in ("set-option", "-g", key, value, ";")]
-        return await self.call("start-server", ";", *options, "new-session", "-d", "-s", name, *words)
+        # Once for each server: a global option makes it go over all of its sessions.
+        first = ("if-shell", "-F", "#{@lamp_server}", "", _SET_SERVER_OPTIONS)
+        return await self.call("start-server", ";", *first, ";", "new-session", "-d", "-s", name, *words)
 
     async def _within(self, process: asyncio.subprocess.Process, stdin: bytes | None) -> tuple[bytes, bytes]:
         try:
