@@ -25,8 +25,8 @@ class TestExec(SessionContract):
         clock = SystemClock()
         env = {"PATH": os.environ["PATH"], "SESSIONS_ROOT": str(tmp_path / "sessions"), "PYTHON": sys.executable}
         cities = RealCities(
-            lambda city: ExecProvider(
-                SCRIPT, city=city, clock=clock, ids=IdSource(clock), env=env | {"PLAIN": self.plain},
+            lambda _, city_id: ExecProvider(
+                SCRIPT, city=city_id, clock=clock, ids=IdSource(clock), env=env | {"PLAIN": self.plain},
                 poll=timedelta(milliseconds=50),
             )
         )  # fmt: skip

@@ -31,7 +31,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.testing.puppets import puppet
 async def main():
     clock = SystemClock()
-    provider = SubprocessProvider(Path(sys.argv[1]), city="first", clock=clock, ids=IdSource(clock))
+    provider = SubprocessProvider(Path(sys.argv[1]), city=sys.argv[3], clock=clock, ids=IdSource(clock))
     for number in range(3):
         await provider.start(puppet(f"agent-{number}", Path(sys.argv[2])))
     print("up", flush=True)
@@ -45,7 +45,9 @@ class TestSubprocess(LocalSessionContract):
     async def cities(self, tmp_path: Path) -> AsyncIterator[RealCities]:
         clock = SystemClock()
         root = tmp_path / "state"
-        cities = RealCities(lambda city: SubprocessProvider(root / city, city=city, clock=clock, ids=IdSource(clock)))
+        cities = RealCities(
+            lambda city, city_id: SubprocessProvider(root / city, city=city_id, clock=clock, ids=IdSource(clock))
+        )
         yield cities
         await cities.end_all()
 
@@ -53,7 +55,7 @@ class TestSubprocess(LocalSessionContract):
         self, cities: RealCities, tmp_path: Path
     ) -> None:
         daemon = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _DAEMON, str(tmp_path / "state" / "first"), str(tmp_path),
+            sys.executable, "-c", _DAEMON, str(tmp_path / "state" / "first"), str(tmp_path), cities.city_id(),
             stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         assert daemon.stdout is not None
@@ -126,7 +128,13 @@ class TestSubprocess(LocalSessionContract):
 
     async def test_output_is_bounded_while_the_program_goes_on(self, tmp_path: Path) -> None:
         clock = SystemClock()
-        provider = SubprocessProvider(tmp_path / "state", city="c", clock=clock, ids=IdSource(clock), output_bytes=1000)
+        provider = SubprocessProvider(
+            tmp_path / "state",
+            city=f"bounded-{os.urandom(6).hex()}",
+            clock=clock,
+            ids=IdSource(clock),
+            output_bytes=1000,
+        )
         await provider.start(puppet("alpha", tmp_path))
         await provider.nudge(ALPHA, "count 300")
         await shows(provider, ALPHA, "line 300")

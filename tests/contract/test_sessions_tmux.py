@@ -30,8 +30,13 @@ class TestTmux(LocalSessionContract):
         with tempfile.TemporaryDirectory() as short:  # a socket's path must be short
             root = Path(short)
             cities = RealCities(
-                lambda city: TmuxProvider(
-                    root / city, root / f"{city}.sock", city=city, clock=clock, ids=IdSource(clock), environ=os.environ
+                lambda city, city_id: TmuxProvider(
+                    root / city,
+                    root / f"{city}.sock",
+                    city=city_id,
+                    clock=clock,
+                    ids=IdSource(clock),
+                    environ=os.environ,
                 )
             )
             yield cities

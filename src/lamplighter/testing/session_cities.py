@@ -1,5 +1,6 @@
 """Opens real session providers for the contract suites, and ends what they leave running."""
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -7,14 +8,22 @@ from lamplighter.ports.sessions import SessionProvider
 
 
 class RealCities:
-    """Remembers every provider it opened, so that no test leaves a process behind."""
+    """Remembers every provider it opened, so that no test leaves a process behind.
 
-    def __init__(self, make: Callable[[str], SessionProvider]) -> None:
+    `make` takes a city's name and its id. Ids are this object's own: sessions are ended by city and name wherever their
+    processes went, and tests that run side by side must not end each other's.
+    """
+
+    def __init__(self, make: Callable[[str, str], SessionProvider]) -> None:
         self._make = make
+        self._run = os.urandom(6).hex()
         self._opened: list[tuple[str, SessionProvider]] = []
 
+    def city_id(self, city: str = "first") -> str:
+        return f"{city}-{self._run}"
+
     def open(self, city: str = "first") -> SessionProvider:
-        provider = self._make(city)
+        provider = self._make(city, self.city_id(city))
         self._opened.append((city, provider))
         return provider
 

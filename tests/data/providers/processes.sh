@@ -20,11 +20,11 @@ start)
 stop)
   [ -d "$home" ] || exit 0
   p=$(pid_of "$name")
-  [ -n "$p" ] && kill -KILL "-$p" 2>/dev/null
+  is_alive "$name" && kill -KILL "-$p" 2>/dev/null
   while [ -n "$p" ] && kill -0 "$p" 2>/dev/null && [ ! -s "$home/exit" ]; do sleep 0.01; done
   rm -r "$home"
   ;;
-interrupt) p=$(pid_of "$name") && kill -INT "-$p" 2>/dev/null; exit 0 ;;
+interrupt) is_alive "$name" && kill -INT "-$p" 2>/dev/null; exit 0 ;;
 is-running) [ -d "$home" ] && echo true || echo false ;;
 process-alive) is_alive "$name" && echo true || echo false ;;
 nudge) is_alive "$name" && { cat; echo; } >"$home/input" ;;
