@@ -74,14 +74,16 @@ def test_every_reader_sees_every_event_once_and_in_order(place: Place, processes
 def _write_with_losses(place: Place, processes: Children) -> set[str]:
     """The writers' work, some of them killed and replaced; returns the subjects of what was acknowledged."""
     crashing = isinstance(place, PostgresPlace)
-    plans = [(f"w{n}", SHARE, 9 if crashing and n == 0 else 0) for n in range(WRITERS)]
-    writers = {name: _writer(processes, place, name, count, passes) for name, count, passes in plans}
-    counts = {name: killed_after(writers.pop(name), 3 + n) for n, name in enumerate(("w1", "w2"))}
+    victims = ("w1", "w2")
+    plans = {f"w{n}": 9 if crashing and n == 0 else 0 for n in range(WRITERS)}
+    shares = {name: SHARE * 100 if name in victims else SHARE for name in plans}  # a victim never ends by itself
+    writers = {name: _writer(processes, place, name, shares[name], passes) for name, passes in plans.items()}
+    counts = {name: killed_after(writers.pop(name), 3 + n) for n, name in enumerate(victims)}
     counts |= {name: acknowledged(writer) for name, writer in writers.items()}
     heirs = {
-        f"{name}-heir": _writer(processes, place, f"{name}-heir", SHARE - count, 0)
+        f"{name}-heir": _writer(processes, place, f"{name}-heir", max(SHARE - count, BATCH), 0)
         for name, count in counts.items()
-        if count < SHARE
+        if name in victims or count < SHARE
     }
     assert set(heirs) >= {"w1-heir", "w2-heir"} | ({"w0-heir"} if crashing else set())
     counts |= {name: acknowledged(writer) for name, writer in heirs.items()}

@@ -1,0 +1,137 @@
+"""Proof of life on both kinds: held while its process lives, dropped however it ends, lost only with a word."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.events import EventFilter
+from lamplighter.services import owners
+from lamplighter.store.errors import ProofLost, StoreUnavailable
+from lamplighter.store.owners import Owner
+from lamplighter.store.place import Place, PostgresPlace, open_proofs, open_store
+from lamplighter.store.tx import Store
+from lamplighter.store.wakes import Wakes
+from lamplighter.testing.clock import FakeClock
+from lamplighter.testing.contracts.store import AT, CITY, seen
+from lamplighter.testing.processes import children
+
+ACT = Act("tester", AT)
+HOLD = """
+import sys
+from pathlib import Path
+from lamplighter.store.place import open_proofs, parse_place
+proofs = open_proofs(parse_place(sys.argv[1], Path(sys.argv[2])))
+proofs.hold(sys.argv[3])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def wakes() -> Wakes:
+    return Wakes()
+
+
+@pytest.fixture
+async def store(place: Place, wakes: Wakes) -> AsyncIterator[Store]:
+    opened = open_store(place, CITY, wakes)
+    await opened.transact(lambda tx: tx.cities.ensure("here", AT))
+    yield opened
+    await opened.close()
+
+
+def url_of(place: Place) -> str:
+    return place.url if isinstance(place, PostgresPlace) else ""
+
+
+def test_a_proof_is_held_until_it_is_released(place: Place) -> None:
+    mine, other = open_proofs(place), open_proofs(place)
+    mine.hold("own_1")
+    mine.check("own_1")
+    assert not other.dead("own_1")
+    assert not mine.dead("own_1")
+    assert other.dead("own_2")
+    mine.release("own_1")
+    assert other.dead("own_1")
+    other.release("own_2")
+
+
+def test_a_proof_never_held_or_released_is_lost(place: Place) -> None:
+    proofs = open_proofs(place)
+    proofs.hold("own_1")
+    with pytest.raises(ProofLost):
+        proofs.check("own_2")
+    proofs.release("own_1")
+    with pytest.raises(ProofLost):
+        proofs.check("own_1")
+
+
+def test_a_killed_process_is_known_to_be_dead_and_a_living_one_to_live(place: Place) -> None:
+    proofs = open_proofs(place)
+    with children() as processes:
+        holder = processes.start(sys.executable, "-c", HOLD, url_of(place), str(place.runtime), "own_far")
+        assert holder.line() == "held"
+        assert not proofs.dead("own_far")
+        holder.kill()
+        if isinstance(place, PostgresPlace):  # the server drops the lock when it notices, a moment later
+            with psycopg.connect(place.url, autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
+                    "WHERE application_name = 'lamplighter proof of life' AND pid IN "
+                    "(SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
+                )
+        assert proofs.dead("own_far")
+    proofs.release("own_me")
+
+
+def test_a_proof_whose_connection_was_cut_is_lost(postgres_place: PostgresPlace) -> None:
+    proofs = open_proofs(postgres_place)
+    proofs.hold("own_1")
+    with psycopg.connect(postgres_place.url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
+            "WHERE application_name = 'lamplighter proof of life'"
+        )
+    with pytest.raises(ProofLost):
+        proofs.check("own_1")
+    with pytest.raises(StoreUnavailable):
+        proofs.dead("own_2")
+    proofs.release("own_1")
+
+
+async def test_whoever_enlists_buries_the_dead_and_takes_their_control(
+    place: Place, store: Store, wakes: Wakes
+) -> None:
+    proofs = await asyncio.to_thread(open_proofs, place)
+    dead = Owner("own_dead", "controller", "host", 1, AT)
+    await store.transact(owners.register, dead)
+    await store.transact(lambda tx: tx.cities.take_control(dead.id, expected=0, now=AT))
+    me = Owner("own_me", "controller", "host", 2, AT)
+    assert await owners.enlist(store, proofs, me, act=ACT) == [dead]
+    await owners.take_control(store, proofs, me, act=ACT)
+    city = await store.read(lambda tx: tx.cities.find())
+    assert city is not None
+    assert (city.controller, city.controller_since) == (me.id, AT)
+    lost = await seen(store, wakes, 1)
+    assert [(event.type, event.subject, event.payload["pid"]) for event in lost] == [("owner.lost", dead.id, 1)]
+    await owners.leave(store, proofs, me, clock=FakeClock())
+    after = await store.read(lambda tx: (tx.cities.find(), tx.owners.others("")))
+    assert after[0] is not None
+    assert (after[0].controller, after[1]) == (None, [])
+    assert await store.read(lambda tx: tx.events.latest(EventFilter(type="owner.lost"), limit=9)) == lost
+
+
+async def test_a_living_controller_is_not_displaced(place: Place, store: Store) -> None:
+    first, second = [await asyncio.to_thread(open_proofs, place) for _ in range(2)]
+    ruler, rival = (Owner(f"own_{n}", "controller", "host", n, AT) for n in (1, 2))
+    await owners.enlist(store, first, ruler, act=ACT)
+    await owners.take_control(store, first, ruler, act=ACT)
+    assert await owners.enlist(store, second, rival, act=ACT) == []
+    with pytest.raises(owners.ControlledElsewhere, match="process 1 on host"):
+        await owners.take_control(store, second, rival, act=ACT)
+    await owners.leave(store, second, rival, clock=FakeClock())
+    await owners.leave(store, first, ruler, clock=FakeClock())
