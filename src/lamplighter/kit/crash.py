@@ -14,6 +14,16 @@ class CrashPoint(StrEnum):
     COOK_BEFORE_SEND = "cook.before_send"
     COOK_AFTER_SEND = "cook.after_send"
     EXPORT_AFTER_WRITE = "export.after_write"
+    FIRE_AFTER_TRIGGER_EVENT = "fire.after_trigger_event"
+    FIRE_AFTER_RUN = "fire.after_run"
+    FIRE_AFTER_COMMIT = "fire.after_commit"
+    ITEM_AFTER_CLAIM = "item.after_claim"
+    RUN_AFTER_START = "run.after_start"
+    COMMAND_BEFORE_LAUNCH = "command.before_launch"
+    COMMAND_AFTER_LAUNCH = "command.after_launch"
+    RUN_BEFORE_END = "run.before_end"
+    RUN_AFTER_END = "run.after_end"
+    RUN_AFTER_COOKED = "run.after_cooked"
 
 
 _armed: dict[str, int] = {}

@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Callable
-
-from lamplighter.kit.clock import Clock
+from datetime import datetime
+from typing import Protocol
 
 _BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u, so that ids survive being read aloud
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
+class Now(Protocol):
+    def now(self) -> datetime: ...
+
+
 class IdSource:
     """Makes ids from a clock and a source of chance; both are injected, so tests can foretell every id."""
 
-    def __init__(self, clock: Clock, chance: Callable[[int], bytes] = os.urandom) -> None:
+    def __init__(self, clock: Now, chance: Callable[[int], bytes] = os.urandom) -> None:
         self._clock = clock
         self._chance = chance
 
@@ -26,6 +30,21 @@ class IdSource:
         """A short random word for ids that people type, such as the `4k2` of `sf-4k2`."""
         number = int.from_bytes(self._chance(length + 2), "big") % (36**length)
         return _digits(number, _BASE36, length)
+
+
+class At:
+    """A clock for ids of one instant, where an act brings its own time along."""
+
+    def __init__(self, at: datetime) -> None:
+        self._at = at
+
+    def now(self) -> datetime:
+        return self._at
+
+
+def oldest_id(prefix: str, at: datetime) -> str:
+    """No id with that prefix made at `at` or later stands before this one."""
+    return f"{prefix}_{_digits(int(at.timestamp() * 1000) << 80, _BASE32, 26)}"
 
 
 def _digits(number: int, alphabet: str, width: int) -> str:

@@ -3,7 +3,9 @@
 import asyncio
 
 from lamplighter.domain.acts import Act
+from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.ids import At, IdSource
 from lamplighter.store.owners import Owner
 from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store, Tx
@@ -47,9 +49,11 @@ async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) 
         raise ControlledElsewhere(None, "a process that started at the same moment")
 
 
-async def leave(store: Store, proofs: Proofs, owner: Owner) -> None:
+async def leave(store: Store, proofs: Proofs, owner: Owner, *, clock: Clock | None = None) -> None:
+    """Give back what it still holds, its name and its proof."""
+    now = (clock or SystemClock()).now()
     try:
-        await store.transact(resign, owner.id)
+        await store.transact(resign, owner.id, act=Act(owner.kind, now))
     finally:
         proofs.release(owner.id)
 
@@ -67,11 +71,22 @@ def bury(tx: Tx, owner: Owner, *, act: Act) -> bool:
     if not tx.owners.remove(owner.id):
         return False
     tx.cities.drop_control(owner.id)
+    void(tx, owner.id, act=act)
     payload = {"kind": owner.kind, "host": owner.host, "pid": owner.pid}
     tx.events.append(act.event("owner.lost", subject=owner.id, payload=payload))
     return True
 
 
-def resign(tx: Tx, owner: str) -> None:
+def void(tx: Tx, owner: str, *, act: Act) -> None:
+    """Take back its leases and claims; what it worked on is there for others at once."""
+    from lamplighter.services import outbox, runs
+
+    if tx.runs.void_leases(owner):
+        tx.wake(runs.TOPIC)
+    outbox.recover_of(tx, owner, ids=IdSource(At(act.at)), act=act)
+
+
+def resign(tx: Tx, owner: str, *, act: Act) -> None:
     tx.cities.drop_control(owner)
+    void(tx, owner, act=act)
     tx.owners.remove(owner)

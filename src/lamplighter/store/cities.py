@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from lamplighter.store.db import Db, instant, instant_or_none, stamp
+from lamplighter.store.db import Db, instant, instant_or_none, stamp, stamp_or_none
 
 ENSURE_ORGANIZATION = """
     INSERT INTO organizations (id, name, created_at) VALUES (:id, :name, :now) ON CONFLICT (id) DO NOTHING"""
@@ -11,13 +11,16 @@ ENSURE_CITY = """
     INSERT INTO cities (id, organization_id, name, created_at) VALUES (:city, :organization, :name, :now)
     ON CONFLICT (id) DO UPDATE SET name = excluded.name"""
 FIND = """
-    SELECT id, organization_id, name, created_at, controller, controller_since, controller_version FROM cities
+    SELECT id, organization_id, name, created_at, controller, controller_since, controller_version, paused_at,
+           paused_by, events_scanned FROM cities
     WHERE id = :city"""
 LOCK = FIND + " {for_update}"
 TAKE_CONTROL = """
     UPDATE cities SET controller = :owner, controller_since = :now, controller_version = controller_version + 1
     WHERE id = :city AND controller_version = :expected"""
 DROP_CONTROL = "UPDATE cities SET controller = NULL, controller_since = NULL WHERE id = :city AND controller = :owner"
+PAUSE = "UPDATE cities SET paused_at = :at, paused_by = :by WHERE id = :city"
+SCANNED = "UPDATE cities SET events_scanned = :seq WHERE id = :city AND events_scanned < :seq"
 
 LOCAL_ORGANIZATION = "org_local"
 
@@ -32,6 +35,10 @@ class CityRow:
     """The owner that controls the city now."""
     controller_since: datetime | None
     controller_version: int
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    events_scanned: int = 0
+    """Events up to here were shown to the triggers that wait for their types."""
 
 
 class Cities:
@@ -59,6 +66,12 @@ class Cities:
     def drop_control(self, owner: str) -> None:
         self._db.execute(DROP_CONTROL, {"city": self._city, "owner": owner})
 
+    def pause(self, by: str | None, at: datetime | None) -> None:
+        self._db.execute(PAUSE, {"city": self._city, "by": by, "at": stamp_or_none(at)})
+
+    def scanned(self, seq: int) -> None:
+        self._db.execute(SCANNED, {"city": self._city, "seq": seq})
+
     def _one(self, sql: str) -> CityRow | None:
         row = self._db.row(sql, {"city": self._city})
         if row is None:
@@ -71,4 +84,7 @@ class Cities:
             controller=row["controller"],
             controller_since=instant_or_none(row["controller_since"]),
             controller_version=row["controller_version"],
+            paused_at=instant_or_none(row["paused_at"]),
+            paused_by=row["paused_by"],
+            events_scanned=row["events_scanned"],
         )

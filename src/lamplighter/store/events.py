@@ -29,6 +29,11 @@ AFTER_OF_TYPE = f"""
 LATEST = f"""
     SELECT {_COLUMNS} FROM events
     WHERE city_id = :city AND seq > :after {{}} ORDER BY seq DESC LIMIT :limit"""
+# index: as AFTER; which types came, and up to where they were looked at
+TYPES_AFTER = """
+    SELECT type, max(seq) AS seq FROM (
+        SELECT type, seq FROM events WHERE city_id = :city AND seq > :after ORDER BY seq LIMIT :limit) AS new
+    GROUP BY type"""
 HEAD = "SELECT max(seq) AS head FROM events WHERE city_id = :city"
 # The newest event always stays: SQLite numbers on from the highest row there is, and a number is never given twice.
 PRUNE = """
@@ -76,6 +81,11 @@ class Events:
     def after_of_type(self, event_type: str, cursor: int, *, limit: int = 500) -> list[Event]:
         params = {"city": self._city, "type": event_type, "after": cursor, "limit": limit}
         return [_event(row) for row in self._db.rows(AFTER_OF_TYPE, params)]
+
+    def types_after(self, cursor: int, *, limit: int) -> tuple[set[str], int]:
+        """The types of the next events above `cursor`, and the seq of the last of them."""
+        rows = self._db.rows(TYPES_AFTER, {"city": self._city, "after": cursor, "limit": limit})
+        return {row["type"] for row in rows}, max((row["seq"] for row in rows), default=cursor)
 
     def latest(self, wanted: EventFilter, *, limit: int) -> list[Event]:
         """The newest events that pass, oldest of them first."""

@@ -9,10 +9,15 @@ from lamplighter.store.db import Db
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from lamplighter.store.automations import Automations
     from lamplighter.store.beads import Beads
     from lamplighter.store.cities import Cities
     from lamplighter.store.events import Events
+    from lamplighter.store.outbox import Outbox
     from lamplighter.store.owners import Owners
+    from lamplighter.store.runs import Runs
+    from lamplighter.store.trigger_events import TriggerEvents
+    from lamplighter.store.triggers import Triggers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,6 +57,36 @@ class Tx:
         from lamplighter.store.owners import Owners
 
         return Owners(self.db, self.city)
+
+    @cached_property
+    def automations(self) -> "Automations":
+        from lamplighter.store.automations import Automations
+
+        return Automations(self.db, self.city)
+
+    @cached_property
+    def triggers(self) -> "Triggers":
+        from lamplighter.store.triggers import Triggers
+
+        return Triggers(self.db, self.city)
+
+    @cached_property
+    def trigger_events(self) -> "TriggerEvents":
+        from lamplighter.store.trigger_events import TriggerEvents
+
+        return TriggerEvents(self.db, self.city)
+
+    @cached_property
+    def runs(self) -> "Runs":
+        from lamplighter.store.runs import Runs
+
+        return Runs(self.db, self.city)
+
+    @cached_property
+    def outbox(self) -> "Outbox":
+        from lamplighter.store.outbox import Outbox
+
+        return Outbox(self.db, self.city, self._wakes)
 
     def wake(self, topic: str) -> None:
         """Ask for a wake-up of everyone who waits for `topic`, sent once this transaction has committed."""

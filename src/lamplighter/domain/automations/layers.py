@@ -74,9 +74,13 @@ class Defined:
 
 @dataclass(frozen=True)
 class FileProblem:
+    """`name` and `rig` say whose definition it spoils; a problem of the city's own file spoils none."""
+
     path: str
     key: str
     message: str
+    name: str | None = None
+    rig: str | None = None
 
     def __str__(self) -> str:
         return f"{self.path}: {self.key}: {self.message}" if self.key else f"{self.path}: {self.message}"
@@ -131,12 +135,12 @@ def _winners(layers: Iterable[Layer]) -> dict[tuple[str | None, str], _Slot]:
 def _decoded(slot: _Slot, overrides: list[Override], problems: list[FileProblem]) -> Automation | None:
     found = slot.found
     if found.tree is None:
-        problems.append(FileProblem(found.path, "", found.error))
+        problems.append(FileProblem(found.path, "", found.error, found.name, slot.rig))
         return None
     origin = Origin("file", found.name, slot.rig, found.path)
     decoded = decode_file(found.tree, origin)
     if isinstance(decoded, Invalid):
-        problems.extend(FileProblem(found.path, one.key, one.message) for one in decoded.problems)
+        problems.extend(FileProblem(found.path, one.key, one.message, found.name, slot.rig) for one in decoded.problems)
         return None
     tree = found.tree
     for override in overrides:

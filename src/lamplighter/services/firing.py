@@ -1,0 +1,249 @@
+"""Firing: trigger event, run, tracking bead, run event, outbox item and bus event, all in the caller's transaction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.decisions import SkipReason, blocked_by
+from lamplighter.domain.automations.model import AgentAction, Automation, TriggerKind, deadline
+from lamplighter.domain.automations.shape import to_shape
+from lamplighter.domain.beads.model import NewBead
+from lamplighter.domain.delivery.outbox import ItemKind, new_item
+from lamplighter.domain.runs.model import Run, first_state
+from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.errors import Conflict, NotFound, UsageError
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.nearest import did_you_mean
+from lamplighter.services import snapshots
+from lamplighter.services.registering import quiet_at
+from lamplighter.services.rules import Rules
+from lamplighter.store.automations import AutomationRow
+from lamplighter.store.runs import NewRunEvent, RunFacts, RunRow
+from lamplighter.store.trigger_events import TriggerEvent
+from lamplighter.store.tx import Tx
+
+TOPIC = "runs"
+TRACKING = "automation-run:"
+TRACKING_ID = 8
+"""Letters of a tracking bead's id: many are made, and the short ids are for beads that people type."""
+BY_HAND = "manual"
+MOST_NAMES = 5000
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What opened the gate. `key` lets one cause fire a trigger once; `causes` are the automations behind it."""
+
+    trigger: str
+    kind: TriggerKind
+    reason: str
+    slot: str | None = None
+    key: str | None = None
+    due_at: datetime | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    causes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fired:
+    run: str
+    trigger_event: str
+    bead: str
+
+
+class Blocked(Conflict):
+    """A person's run is refused while the city, its rig or the automation is held back."""
+
+    def __init__(self, scoped_name: str, reason: SkipReason) -> None:
+        super().__init__(
+            f"{scoped_name} cannot run: {reason.replace('_', ' ')}.",
+            hint="`lamp resume` lifts a pause or a suspension.",
+        )
+        self.reason = reason
+
+
+class AutomationUnknown(NotFound):
+    def __init__(self, scoped_name: str, near: str = "") -> None:
+        super().__init__(
+            f"There is no automation `{scoped_name}`{near}.".replace("?.", "?"),
+            hint="`lamp automation list` shows those there are.",
+        )
+
+
+class DefinitionBroken(Conflict):
+    def __init__(self, scoped_name: str, why: str) -> None:
+        super().__init__(f"The definition of {scoped_name} cannot be read: {why}.", hint="Mend its file.")
+
+
+def fire(tx: Tx, row: AutomationRow, cause: Cause, *, rules: Rules, ids: IdSource, act: Act) -> Fired | None:
+    """Everything that a firing is, or None when this cause has already fired that trigger.
+
+    The caller holds the automation's lock and writes the trigger's own state in the same transaction.
+    """
+    automation = snapshots.of_row(row)
+    fired = Fired(ids.make("run"), ids.make("tev"), "")
+    if not tx.trigger_events.insert(_trigger_event(row, cause, fired, act.at)):
+        return None
+    crash_point(CrashPoint.FIRE_AFTER_TRIGGER_EVENT)
+    run = _run(automation, cause, fired, rules, act.at)
+    facts = RunFacts(row.id, automation.action.kind.value, cause.trigger, rig=row.rig)
+    prefix = rules.prefix_of(row.rig)
+    bead = add_run(tx, RunRow(run, facts), prefix=prefix, ids=ids, act=act, data={"reason": cause.reason})
+    crash_point(CrashPoint.FIRE_AFTER_RUN)
+    if automation.policies.quiet_after is not None:
+        tx.automations.set_quiet(row.id, quiet_at(automation, act.at))
+    tx.events.append(_fired_event(row, cause, fired, act))
+    return Fired(fired.run, fired.trigger_event, bead)
+
+
+def add_run(  # noqa: PLR0913  a run and everything that is written with it
+    tx: Tx,
+    row: RunRow,
+    *,
+    prefix: str,
+    ids: IdSource,
+    act: Act,
+    data: Mapping[str, Any],
+    due_at: datetime | None = None,
+) -> str:
+    """The run with its tracking bead, its first event and the item that starts it; returns the bead's id."""
+    run = row.run
+    bead = _track(tx, run, prefix, ids, act)
+    facts = RunFacts(row.facts.automation_id, row.facts.action, row.facts.trigger, row.facts.rig, bead=bead)
+    tx.runs.insert(RunRow(run, facts))
+    tx.runs.add_event(NewRunEvent(run.id, act.at, "run_created", act.actor, to_state=run.state, data=data))
+    tx.outbox.add(new_item(ids.make("out"), first_item(facts.action), {"run": run.id}, due_at or act.at))
+    tx.wake(TOPIC)
+    return bead
+
+
+def first_item(action: str) -> ItemKind:
+    return ItemKind.ENQUEUE_ENRICH if action == AgentAction.kind else ItemKind.ENQUEUE_EXECUTE
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """Run now: who asks is the act's actor; `key` makes a repeated request one run."""
+
+    scoped_name: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+
+
+def run_by_hand(tx: Tx, wanted: ByHand, *, rules: Rules, ids: IdSource, act: Act) -> Fired:
+    """Fire it now, whatever its triggers say and without touching their times.
+
+    Raises AutomationUnknown, DefinitionBroken, Blocked, or AlreadyRunning where its overlap policy says so.
+    """
+    row = locked_named(tx, wanted.scoped_name)
+    try:
+        automation = snapshots.of_row(row)
+    except ValueError as error:
+        raise DefinitionBroken(row.scoped_name, str(error)) from error
+    city = tx.cities.find()
+    paused = city is not None and city.paused_at is not None
+    if blocked := blocked_by(rules.switches(row, paused=paused), by_hand=True):
+        raise Blocked(row.scoped_name, blocked)
+    make_room(tx, row, automation, ids=ids, act=act)
+    causes = () if act.run is None else tx.runs.causes([act.run]).get(act.run, ())
+    payload = {"payload": dict(wanted.payload)} if wanted.payload else {}
+    cause = Cause(BY_HAND, TriggerKind.MANUAL, "run by hand", key=wanted.key, payload=payload, causes=causes)
+    fired = fire(tx, row, cause, rules=rules, ids=ids, act=act)
+    if fired is None:
+        raise UsageError(f"{row.scoped_name} was already run with the key `{wanted.key}`.", hint="Use another key.")
+    return fired
+
+
+class AlreadyRunning(Conflict):
+    def __init__(self, scoped_name: str, run: str) -> None:
+        super().__init__(
+            f"{scoped_name} is already running (run {run}).",
+            hint=f"Wait for its end, or cancel it: `lamp run cancel {run}`.",
+        )
+        self.run = run
+
+
+def make_room(tx: Tx, row: AutomationRow, automation: Automation, *, ids: IdSource, act: Act) -> None:
+    """What the overlap policy asks before a person's run: refuse beside another, or end that one first."""
+    from lamplighter.domain.automations.decisions import ActiveRun, Go, Hold, SkipSlot, overlap
+    from lamplighter.services.runs import replace_by_policy
+
+    active = [ActiveRun(run, at) for run, at in tx.runs.active_of(row.id)]
+    match overlap(automation.policies.overlap, active, act.at):
+        case Go(replaces):
+            for run in replaces:
+                replace_by_policy(tx, run, ids=ids, act=act)
+        case SkipSlot(_, run) | Hold(run):
+            raise AlreadyRunning(row.scoped_name, run)
+
+
+def locked_named(tx: Tx, scoped_name: str) -> AutomationRow:
+    row = tx.automations.lock_named(scoped_name)
+    if row is None:
+        raise unknown(tx, scoped_name)
+    return row
+
+
+def unknown(tx: Tx, scoped_name: str) -> AutomationUnknown:
+    names = [one.scoped_name for one in tx.automations.page(limit=MOST_NAMES)]
+    return AutomationUnknown(scoped_name, did_you_mean(scoped_name, names))
+
+
+def _trigger_event(row: AutomationRow, cause: Cause, fired: Fired, now: datetime) -> TriggerEvent:
+    return TriggerEvent(
+        id=fired.trigger_event,
+        automation_id=row.id,
+        automation=row.scoped_name,
+        trigger=cause.trigger,
+        kind=cause.kind.value,
+        status="fired",
+        reason=cause.reason,
+        first_at=now,
+        last_at=now,
+        slot=cause.slot,
+        dedup_key=cause.key,
+        payload=dict(cause.payload) or None,
+        run=fired.run,
+        due_at=cause.due_at,
+    )
+
+
+def _run(automation: Automation, cause: Cause, fired: Fired, rules: Rules, now: datetime) -> Run:
+    return Run(
+        id=fired.run,
+        automation=automation.scoped_name,
+        state=first_state(enriched=isinstance(automation.action, AgentAction)),
+        created_at=now,
+        trigger_kind=cause.kind.value,
+        trigger_event=fired.trigger_event,
+        definition=to_shape(automation),
+        causes=cause.causes,
+        deadline_at=now + deadline(automation, cause.kind, rules.deadline),
+        last_activity_at=now,
+    )
+
+
+def _track(tx: Tx, run: Run, prefix: str, ids: IdSource, act: Act) -> str:
+    """The tracking bead: bookkeeping, never ready work, without `bead.*` events; closed when the run ends."""
+    new = NewBead(f"automation:{run.automation}", type="run", sender=act.actor, metadata={"run": run.id})
+    while True:
+        bead = f"{prefix}-{ids.short(TRACKING_ID)}"
+        if tx.beads.insert(bead, new, root=bead, run=run.id, now=act.at):
+            break
+    tx.beads.add_labels(bead, [f"{TRACKING}{run.automation}"])
+    return bead
+
+
+def _fired_event(row: AutomationRow, cause: Cause, fired: Fired, act: Act) -> Any:
+    payload = {
+        "run": fired.run,
+        "trigger": {"id": cause.trigger, "kind": cause.kind.value, "event_id": fired.trigger_event},
+        "slot": cause.slot,
+        "due_at": None if cause.due_at is None else rfc3339(cause.due_at),
+        "reason": cause.reason,
+    }
+    inside = Act(act.actor, act.at, fired.run)  # its own run: what it leads to is told apart from other causes
+    return inside.event("automation.fired", subject=row.scoped_name, message=cause.reason, payload=payload)

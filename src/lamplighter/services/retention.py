@@ -1,0 +1,35 @@
+"""Old records are pruned by age in small batches; nothing goes that is under way or still to be read."""
+
+from datetime import datetime
+
+from lamplighter.kit.ids import oldest_id
+from lamplighter.store.tx import Tx
+
+AT_ONCE = 500
+
+
+def prune_runs(tx: Tx, *, before: datetime) -> int:
+    """Ended runs with their timelines and tracking beads."""
+    old = tx.runs.old(before=before, before_id=oldest_id("run", before), limit=AT_ONCE)
+    if old:
+        tx.runs.delete(run for run, _ in old)
+        beads = [bead for _, bead in old if bead is not None]
+        if beads:
+            tx.beads.delete_trees(beads)
+    return len(old)
+
+
+def prune_trigger_events(tx: Tx, *, before: datetime) -> int:
+    return tx.trigger_events.prune(before=before, before_id=oldest_id("tev", before), limit=AT_ONCE)
+
+
+def prune_outbox(tx: Tx, *, before: datetime) -> int:
+    return tx.outbox.prune(before=before, before_id=oldest_id("out", before), limit=AT_ONCE)
+
+
+def unread_events(tx: Tx) -> int:
+    """The seq from which on some trigger has still to read: retention spares what lies above it."""
+    city = tx.cities.find()
+    scanned = 0 if city is None else city.events_scanned
+    lowest = tx.triggers.lowest_cursor()
+    return scanned if lowest is None else min(lowest, scanned)

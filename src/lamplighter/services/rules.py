@@ -1,0 +1,62 @@
+"""What the city's configuration says that firing and running must know, as one value handed to transactions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+from lamplighter.domain.automations.decisions import Switches
+from lamplighter.domain.automations.model import DEADLINE, Automation
+from lamplighter.domain.automations.state import Timing
+from lamplighter.domain.city.model import City
+from lamplighter.kit.schedule import zone_named
+from lamplighter.store.automations import AutomationRow
+
+_OWN_BEADS = frozenset({"store", "file"})
+
+
+@dataclass(frozen=True)
+class Rules:
+    """`zone` is the city's, else the host's; `prefixes` are of bead ids in rigs; `cap` bounds every time limit."""
+
+    zone: ZoneInfo
+    suspended: bool = False
+    suspended_rigs: frozenset[str] = frozenset()
+    deadline: timedelta = DEADLINE
+    cap: timedelta | None = None
+    prefix: str = "gc"
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    own_beads: bool = True
+
+    @staticmethod
+    def of(city: City, host_zone: ZoneInfo) -> "Rules":
+        return Rules(
+            zone=zone_named(city.workspace.timezone) if city.workspace.timezone else host_zone,
+            suspended=city.workspace.suspended,
+            suspended_rigs=frozenset(rig.name for rig in city.rigs if rig.suspended),
+            deadline=city.runs.deadline,
+            cap=city.automations.max_timeout,
+            prefix=city.prefix,
+            prefixes={rig.name: rig.prefix for rig in city.rigs},
+            own_beads=city.beads.provider in _OWN_BEADS,
+        )
+
+    def zone_of(self, automation: Automation) -> ZoneInfo:
+        return ZoneInfo(automation.timezone) if automation.timezone else self.zone
+
+    def timing(self, automation: Automation, trigger: str) -> Timing:
+        key = f"{automation.scoped_name}/{trigger}"
+        return Timing(self.zone_of(automation), automation.policies.jitter, key)
+
+    def prefix_of(self, rig: str | None) -> str:
+        return self.prefixes.get(rig, self.prefix) if rig else self.prefix
+
+    def switches(self, row: AutomationRow, *, paused: bool) -> Switches:
+        return Switches(
+            enabled=row.enabled,
+            left_out=row.left_out,
+            paused=paused,
+            city_suspended=self.suspended,
+            rig_suspended=row.rig in self.suspended_rigs,
+            suspended=row.suspended,
+        )

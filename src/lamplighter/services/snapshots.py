@@ -1,0 +1,26 @@
+"""Definitions as text in the store and back; decoding is remembered, for many firings share one definition."""
+
+import json
+from functools import lru_cache
+
+from lamplighter.domain.automations.decode import decode_snapshot
+from lamplighter.domain.automations.model import Automation
+from lamplighter.domain.automations.shape import to_shape
+from lamplighter.store.automations import AutomationRow
+
+
+def written(automation: Automation) -> str:
+    return json.dumps(to_shape(automation), sort_keys=True)
+
+
+@lru_cache(maxsize=4096)
+def read(text: str) -> Automation:
+    """Raises ValueError for a definition that this program cannot read."""
+    return decode_snapshot(json.loads(text))
+
+
+def of_row(row: AutomationRow) -> Automation:
+    """Raises ValueError for a row without a readable definition."""
+    if row.definition is None:
+        raise ValueError("; ".join(row.problems) or "it has no definition")
+    return read(row.definition)

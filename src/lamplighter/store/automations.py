@@ -1,0 +1,179 @@
+"""Automations: one row a definition, wherever it comes from; files and stored ones stand in one list."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+
+_COLUMNS = """
+    id, scoped_name, name, rig, source, path, definition, problems, version, enabled, left_out, suspended,
+    disabled_reason, failures, armed_at, quiet_at, created_at, created_by, updated_at"""
+INSERT = f"""
+    INSERT INTO automations (city_id, {_COLUMNS})
+    VALUES (:city, :id, :scoped_name, :name, :rig, :source, :path, :definition, :problems, :version, :enabled,
+            :left_out, :suspended, :disabled_reason, :failures, :armed_at, :quiet_at, :created_at, :created_by,
+            :updated_at)
+    ON CONFLICT (city_id, scoped_name) DO NOTHING"""
+UPDATE = """
+    UPDATE automations SET name = :name, scoped_name = :scoped_name, rig = :rig, source = :source, path = :path,
+        definition = :definition, problems = :problems, version = version + 1, enabled = :enabled,
+        left_out = :left_out, suspended = :suspended, disabled_reason = :disabled_reason, failures = :failures,
+        armed_at = :armed_at, quiet_at = :quiet_at, updated_at = :updated_at
+    WHERE city_id = :city AND id = :id"""
+GET = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id = :id"
+LOCK = GET + " {for_update}"
+NAMED = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name = :name"
+LOCK_NAMED = NAMED + " {for_update}"
+SOME = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id {{any:ids}} ORDER BY id"
+LIST = f"""
+    SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name > :after
+    ORDER BY scoped_name LIMIT :limit"""
+OF_FILES = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND source = 'file' ORDER BY scoped_name"
+DELETE = "DELETE FROM automations WHERE city_id = :city AND id = :id"
+COUNT_FAILURE = """
+    UPDATE automations SET failures = :failures WHERE city_id = :city AND id = :id"""
+SET_QUIET = "UPDATE automations SET quiet_at = :at WHERE city_id = :city AND id = :id"
+# the index automations_quiet serves this
+QUIET = f"""
+    SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND quiet_at IS NOT NULL AND quiet_at <= :now
+    ORDER BY quiet_at LIMIT :limit {{skip_claimed}}"""
+
+
+@dataclass(frozen=True, slots=True)
+class AutomationRow:
+    """`definition` is the shape as JSON text, none for a file that could not be read as one; `problems` says why.
+
+    `disabled_reason` is why it was switched off here rather than in its definition; `quiet_at` is when its silence
+    is raised.
+    """
+
+    id: str
+    scoped_name: str
+    name: str
+    rig: str | None
+    source: str
+    path: str | None
+    definition: str | None
+    problems: tuple[str, ...]
+    version: int
+    enabled: bool
+    left_out: bool
+    suspended: bool
+    disabled_reason: str
+    failures: int
+    armed_at: datetime
+    quiet_at: datetime | None
+    created_at: datetime
+    created_by: str
+    updated_at: datetime
+
+    @property
+    def armed(self) -> bool:
+        """Whether its triggers are looked at at all."""
+        return self.enabled and not self.left_out and not self.suspended and self.definition is not None
+
+
+class Automations:
+    def __init__(self, db: Db, city: str) -> None:
+        self._db = db
+        self._city = city
+
+    def insert(self, row: AutomationRow) -> bool:
+        """False when the scoped name is taken."""
+        return self._db.execute(INSERT, self._params(row)) == 1
+
+    def save(self, row: AutomationRow) -> None:
+        self._db.execute(UPDATE, self._params(row))
+
+    def get(self, automation: str) -> AutomationRow | None:
+        return self._one(GET, {"id": automation})
+
+    def lock(self, automation: str) -> AutomationRow | None:
+        return self._one(LOCK, {"id": automation})
+
+    def named(self, scoped_name: str) -> AutomationRow | None:
+        return self._one(NAMED, {"name": scoped_name})
+
+    def lock_named(self, scoped_name: str) -> AutomationRow | None:
+        return self._one(LOCK_NAMED, {"name": scoped_name})
+
+    def some(self, ids: Iterable[str]) -> dict[str, AutomationRow]:
+        rows = self._db.rows(SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
+        return {row["id"]: _automation(row) for row in rows}
+
+    def page(self, *, after: str = "", limit: int = 500) -> list[AutomationRow]:
+        """In order of their scoped names."""
+        return self._many(LIST, {"after": after, "limit": limit})
+
+    def of_files(self) -> list[AutomationRow]:
+        return self._many(OF_FILES, {})
+
+    def delete(self, automation: str) -> bool:
+        return self._db.execute(DELETE, {"city": self._city, "id": automation}) == 1
+
+    def count_failures(self, automation: str, failures: int) -> None:
+        self._db.execute(COUNT_FAILURE, {"city": self._city, "id": automation, "failures": failures})
+
+    def set_quiet(self, automation: str, at: datetime | None) -> None:
+        self._db.execute(SET_QUIET, {"city": self._city, "id": automation, "at": stamp_or_none(at)})
+
+    def quiet(self, now: datetime, *, limit: int) -> list[AutomationRow]:
+        """Those whose silence is to be raised now, locked."""
+        return self._many(QUIET, {"now": stamp(now), "limit": limit})
+
+    def _one(self, sql: str, params: dict[str, object]) -> AutomationRow | None:
+        row = self._db.row(sql, params | {"city": self._city})
+        return None if row is None else _automation(row)
+
+    def _many(self, sql: str, params: dict[str, object]) -> list[AutomationRow]:
+        return [_automation(row) for row in self._db.rows(sql, params | {"city": self._city})]
+
+    def _params(self, row: AutomationRow) -> dict[str, object]:
+        return {
+            "city": self._city,
+            "id": row.id,
+            "scoped_name": row.scoped_name,
+            "name": row.name,
+            "rig": row.rig,
+            "source": row.source,
+            "path": row.path,
+            "definition": row.definition,
+            "problems": json.dumps(list(row.problems)),
+            "version": row.version,
+            "enabled": int(row.enabled),
+            "left_out": int(row.left_out),
+            "suspended": int(row.suspended),
+            "disabled_reason": row.disabled_reason,
+            "failures": row.failures,
+            "armed_at": stamp(row.armed_at),
+            "quiet_at": stamp_or_none(row.quiet_at),
+            "created_at": stamp(row.created_at),
+            "created_by": row.created_by,
+            "updated_at": stamp(row.updated_at),
+        }
+
+
+def _automation(row: Row) -> AutomationRow:
+    return AutomationRow(
+        id=row["id"],
+        scoped_name=row["scoped_name"],
+        name=row["name"],
+        rig=row["rig"],
+        source=row["source"],
+        path=row["path"],
+        definition=row["definition"],
+        problems=tuple(json.loads(row["problems"])),
+        version=row["version"],
+        enabled=bool(row["enabled"]),
+        left_out=bool(row["left_out"]),
+        suspended=bool(row["suspended"]),
+        disabled_reason=row["disabled_reason"],
+        failures=row["failures"],
+        armed_at=instant(row["armed_at"]),
+        quiet_at=instant_or_none(row["quiet_at"]),
+        created_at=instant(row["created_at"]),
+        created_by=row["created_by"],
+        updated_at=instant(row["updated_at"]),
+    )

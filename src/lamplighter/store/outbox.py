@@ -1,0 +1,125 @@
+"""The outbox: durable instructions. Claims take a batch; every later write names the claim it was made under."""
+
+import json
+from datetime import datetime
+
+from lamplighter.domain.delivery.outbox import SETTLED, Item, ItemState, NotClaimed
+from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+
+TOPIC = "outbox"
+
+_COLUMNS = """
+    id, kind, payload, due_at, state, attempts, recoveries, claims, claimed_by, claimed_at, last_error"""
+INSERT = """
+    INSERT INTO outbox (city_id, id, kind, run_id, payload, state, due_at)
+    VALUES (:city, :id, :kind, :run, :payload, 'pending', :due_at)"""
+# the index outbox_due serves this
+DUE = f"""
+    SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'pending' AND due_at <= :now {{where}}
+    ORDER BY due_at, id LIMIT :limit {{skip_claimed}}"""
+SWAP = """
+    UPDATE outbox SET state = :state, due_at = :due_at, attempts = :attempts, recoveries = :recoveries,
+        claims = :claims, claimed_by = :claimed_by, claimed_at = :claimed_at, last_error = :last_error,
+        settled_at = :settled_at
+    WHERE city_id = :city AND id = :id AND state = :state_before AND claims = :claims_before"""
+# the index outbox_due serves this
+NEXT_DUE = """
+    SELECT due_at FROM outbox WHERE city_id = :city AND state = 'pending' ORDER BY due_at LIMIT 1"""
+LOCK = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id = :id {{for_update}}"
+# the index outbox_claimed serves this
+CLAIMED_BY = f"""
+    SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'claimed' AND claimed_by = :owner
+    ORDER BY id {{for_update}}"""
+# the index outbox_claimed serves this
+HUNG = f"""
+    SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'claimed' AND claimed_at < :before
+    ORDER BY id LIMIT :limit {{skip_claimed}}"""
+COUNTS = "SELECT state, count(*) AS count FROM outbox WHERE city_id = :city AND state = 'pending' GROUP BY state"
+# Ids are in order of time, so the primary key finds the oldest.
+PRUNE = """
+    DELETE FROM outbox WHERE city_id = :city AND id IN (
+        SELECT id FROM outbox WHERE city_id = :city AND id < :before_id AND state IN ('done', 'failed')
+        AND settled_at < :before ORDER BY id LIMIT :limit)"""
+
+
+class Outbox:
+    def __init__(self, db: Db, city: str, wakes: set[str]) -> None:
+        self._db = db
+        self._city = city
+        self._wakes = wakes
+
+    def add(self, item: Item) -> None:
+        self._wakes.add(TOPIC)
+        params = {"city": self._city, "id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
+        self._db.execute(INSERT, params | {"run": item.payload.get("run"), "payload": json.dumps(item.payload)})
+
+    def due(self, now: datetime, *, limit: int, run: str | None = None) -> list[Item]:
+        """Pending items whose time has come, the longest due first, locked; `run` asks for that run's only."""
+        where = "AND run_id = :run" if run is not None else ""
+        params: dict[str, object] = {"now": stamp(now), "limit": limit}
+        if run is not None:
+            params["run"] = run
+        return self._many(DUE.replace("{where}", where), params)
+
+    def next_due_at(self) -> datetime | None:
+        row = self._db.row(NEXT_DUE, {"city": self._city})
+        return None if row is None else instant(row["due_at"])
+
+    def lock(self, item: str) -> Item | None:
+        found = self._many(LOCK, {"id": item})
+        return found[0] if found else None
+
+    def swap(self, before: Item, after: Item, *, now: datetime) -> None:
+        """Raises NotClaimed when another process has changed it since."""
+        params = {
+            "city": self._city,
+            "id": after.id,
+            "state": after.state.value,
+            "due_at": stamp(after.due_at),
+            "attempts": after.attempts,
+            "recoveries": after.recoveries,
+            "claims": after.claims,
+            "claimed_by": after.claimed_by,
+            "claimed_at": stamp_or_none(after.claimed_at),
+            "last_error": after.last_error,
+            "settled_at": stamp(now) if after.state in SETTLED else None,
+            "state_before": before.state.value,
+            "claims_before": before.claims,
+        }
+        if self._db.execute(SWAP, params) != 1:
+            raise NotClaimed(before)
+        if after.state is ItemState.PENDING:
+            self._wakes.add(TOPIC)
+
+    def claimed_by(self, owner: str) -> list[Item]:
+        return self._many(CLAIMED_BY, {"owner": owner})
+
+    def hung(self, before: datetime, *, limit: int) -> list[Item]:
+        """Claimed before then and not settled."""
+        return self._many(HUNG, {"before": stamp(before), "limit": limit})
+
+    def pending(self) -> int:
+        return sum(row["count"] for row in self._db.rows(COUNTS, {"city": self._city}))
+
+    def prune(self, *, before: datetime, before_id: str, limit: int) -> int:
+        params = {"city": self._city, "before": stamp(before), "before_id": before_id, "limit": limit}
+        return self._db.execute(PRUNE, params)
+
+    def _many(self, sql: str, params: dict[str, object]) -> list[Item]:
+        return [_item(row) for row in self._db.rows(sql, params | {"city": self._city})]
+
+
+def _item(row: Row) -> Item:
+    return Item(
+        id=row["id"],
+        kind=row["kind"],
+        payload=json.loads(row["payload"]),
+        due_at=instant(row["due_at"]),
+        state=ItemState(row["state"]),
+        attempts=row["attempts"],
+        recoveries=row["recoveries"],
+        claims=row["claims"],
+        claimed_by=row["claimed_by"],
+        claimed_at=instant_or_none(row["claimed_at"]),
+        last_error=row["last_error"],
+    )

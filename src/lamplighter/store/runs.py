@@ -1,0 +1,377 @@
+"""Runs and their timelines: rows in and out, every change a compare-and-set on state and lease version."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from lamplighter.domain.runs.lease import Lease
+from lamplighter.domain.runs.model import Run, RunState, Stage
+from lamplighter.kit.errors import Conflict
+from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+
+ACTIVE_STATES = "state IN ('queued', 'enriching', 'ready', 'running')"
+_FIXED = """
+    id, automation_id, automation, rig, action, trigger_id, trigger_kind, trigger_event_id, definition, attempt,
+    retry_of, causes, bead_id, created_at"""
+_MOVING = """
+    state, reason, stage, error, lease_version, lease_owner, lease_expires_at, node, wisp_id, wisp_elsewhere,
+    started_at, ended_at, deadline_at, last_activity_at, exit_code, duration_us, output_tail, summary, session_id,
+    completion_id, assigned_to, assigned_at, cost"""
+INSERT = f"""
+    INSERT INTO runs (city_id, {_FIXED}, {_MOVING})
+    VALUES (:city, :id, :automation_id, :automation, :rig, :action, :trigger_id, :trigger_kind, :trigger_event_id,
+            :definition, :attempt, :retry_of, :causes, :bead_id, :created_at,
+            :state, :reason, :stage, :error, :lease_version, :lease_owner, :lease_expires_at, :node, :wisp_id,
+            :wisp_elsewhere, :started_at, :ended_at, :deadline_at, :last_activity_at, :exit_code, :duration_us,
+            :output_tail, :summary, :session_id, :completion_id, :assigned_to, :assigned_at, :cost)"""
+SWAP = """
+    UPDATE runs SET state = :state, reason = :reason, stage = :stage, error = :error, lease_version = :lease_version,
+        lease_owner = :lease_owner, lease_expires_at = :lease_expires_at, node = :node, wisp_id = :wisp_id,
+        wisp_elsewhere = :wisp_elsewhere, started_at = :started_at, ended_at = :ended_at, deadline_at = :deadline_at,
+        last_activity_at = :last_activity_at,
+        exit_code = :exit_code, duration_us = :duration_us, output_tail = :output_tail, summary = :summary,
+        session_id = :session_id, completion_id = :completion_id, assigned_to = :assigned_to,
+        assigned_at = :assigned_at, cost = :cost
+    WHERE city_id = :city AND id = :id AND state = :state_before AND lease_version = :version_before"""
+GET = f"SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND id = :id"
+LOCK = GET + " {for_update}"
+AUTOMATION_OF = "SELECT automation_id FROM runs WHERE city_id = :city AND id = :id"
+# the index runs_active serves this
+ACTIVE_OF = f"""
+    SELECT id, deadline_at FROM runs WHERE city_id = :city AND automation_id = :automation AND {ACTIVE_STATES}
+    ORDER BY id"""
+# the index runs_active serves this
+OVERDUE = f"""
+    SELECT id FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND deadline_at <= :now ORDER BY id LIMIT :limit"""
+# the index runs_active serves this; running exec runs whose holder is gone
+ORPHANS = f"""
+    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND state = 'running'
+        AND action = 'exec' AND node = :node AND (lease_owner IS NULL OR lease_expires_at <= :now)
+    ORDER BY id LIMIT :limit {{skip_claimed}}"""
+# the index runs_active serves this, and the two partial indexes of the outbox
+LOST = f"""
+    SELECT id, state, action FROM runs WHERE city_id = :city AND {ACTIVE_STATES}
+        AND (state <> 'running' OR (action = 'formula' AND wisp_id IS NULL))
+        AND (lease_owner IS NULL OR lease_expires_at <= :now) AND created_at < :before
+        AND id NOT IN (SELECT run_id FROM outbox WHERE city_id = :city AND state = 'pending' AND run_id IS NOT NULL)
+        AND id NOT IN (SELECT run_id FROM outbox WHERE city_id = :city AND state = 'claimed' AND run_id IS NOT NULL)
+    ORDER BY id LIMIT :limit"""
+# the index runs_active serves this, then the primary key of beads
+WISPS_ENDED = f"""
+    SELECT runs.id AS id, beads.status AS status FROM runs
+    LEFT JOIN beads ON beads.city_id = runs.city_id AND beads.id = runs.wisp_id
+    WHERE runs.city_id = :city AND runs.{ACTIVE_STATES} AND runs.state = 'running' AND runs.action = 'formula'
+        AND runs.wisp_id IS NOT NULL AND runs.wisp_elsewhere = 0
+        AND (beads.status IS NULL OR beads.status = 'closed')
+    ORDER BY runs.id LIMIT :limit"""
+WISPS_ELSEWHERE = f"""
+    SELECT id, wisp_id FROM runs
+    WHERE city_id = :city AND {ACTIVE_STATES} AND state = 'running' AND action = 'formula' AND wisp_id IS NOT NULL
+        AND wisp_elsewhere = 1 ORDER BY id LIMIT :limit"""
+# the index runs_leased serves this
+OF_OWNER = "SELECT id FROM runs WHERE city_id = :city AND lease_owner = :owner ORDER BY id {for_update}"
+VOID = """
+    UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE city_id = :city AND lease_owner = :owner"""
+RENEW = """
+    UPDATE runs SET lease_expires_at = :until, last_activity_at = :now
+    WHERE city_id = :city AND id = :id AND lease_owner = :owner AND lease_version = :version"""
+STATES = "SELECT id, state, lease_version, lease_owner FROM runs WHERE city_id = :city AND id {any:ids}"
+CAUSES = "SELECT id, automation, causes FROM runs WHERE city_id = :city AND id {any:ids}"
+# One statement and its index each way of asking: the primary key, runs_of, runs_by_state
+LIST = f"""
+    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city {{where}} AND id < :before
+    ORDER BY id DESC LIMIT :limit"""
+COUNTS = "SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND id >= :since GROUP BY state"
+ACTIVE_COUNTS = f"SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND {ACTIVE_STATES} GROUP BY state"
+ADD_EVENT = """
+    INSERT INTO run_events (city_id, run_id, number, at, type, from_state, to_state, actor, data)
+    SELECT :city, :run, coalesce(max(number), 0) + 1, :at, :type, :from_state, :to_state, :actor, :data
+    FROM run_events WHERE city_id = :city AND run_id = :run"""
+EVENTS = """
+    SELECT number, at, type, from_state, to_state, actor, data FROM run_events
+    WHERE city_id = :city AND run_id = :run ORDER BY number"""
+# Ids are in order of time, so the primary key finds the oldest.
+OLD = """
+    SELECT id, bead_id FROM runs WHERE city_id = :city AND id < :before_id AND ended_at IS NOT NULL
+        AND ended_at < :before ORDER BY id LIMIT :limit"""
+DELETE = "DELETE FROM runs WHERE city_id = :city AND id {any:ids}"
+
+
+class StaleRun(Conflict):
+    def __init__(self, run: str) -> None:
+        super().__init__(
+            f"Run {run} was changed by another process.", hint="Look at it again; nothing was overwritten."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a row keeps beside the run itself."""
+
+    automation_id: str
+    action: str
+    trigger: str
+    rig: str | None = None
+    bead: str | None = None
+    node: str | None = None
+    """The machine its process lives on; only that one takes it up again."""
+    wisp: str | None = None
+    wisp_elsewhere: bool = False
+    """The wisp lives in an outside bead store."""
+    duration: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    run: Run
+    facts: RunFacts
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    number: int
+    at: datetime
+    type: str
+    from_state: str | None
+    to_state: str | None
+    actor: str
+    data: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewRunEvent:
+    run: str
+    at: datetime
+    type: str
+    actor: str
+    from_state: RunState | None = None
+    to_state: RunState | None = None
+    data: Mapping[str, Any] | None = None
+
+
+class Runs:
+    def __init__(self, db: Db, city: str) -> None:
+        self._db = db
+        self._city = city
+
+    def insert(self, row: RunRow) -> None:
+        run, facts = row.run, row.facts
+        fixed = {
+            "automation_id": facts.automation_id,
+            "automation": run.automation,
+            "rig": facts.rig,
+            "action": facts.action,
+            "trigger_id": facts.trigger,
+            "trigger_kind": run.trigger_kind,
+            "trigger_event_id": run.trigger_event,
+            "definition": json.dumps(run.definition),
+            "attempt": run.attempt,
+            "retry_of": run.retries,
+            "causes": json.dumps(list(run.causes)),
+            "bead_id": facts.bead,
+            "created_at": stamp(run.created_at),
+        }
+        self._db.execute(INSERT, fixed | self._moving(row))
+
+    def swap(self, before: Run, after: RunRow) -> None:
+        """Raises StaleRun unless the row still has the state and lease version of `before`."""
+        expected = {"state_before": before.state.value, "version_before": before.lease.version}
+        if self._db.execute(SWAP, self._moving(after) | expected) != 1:
+            raise StaleRun(before.id)
+
+    def get(self, run: str) -> RunRow | None:
+        return self._one(GET, run)
+
+    def lock(self, run: str) -> RunRow | None:
+        return self._one(LOCK, run)
+
+    def automation_of(self, run: str) -> str | None:
+        row = self._db.row(AUTOMATION_OF, {"city": self._city, "id": run})
+        return None if row is None else row["automation_id"]
+
+    def active_of(self, automation: str) -> list[tuple[str, datetime | None]]:
+        rows = self._db.rows(ACTIVE_OF, {"city": self._city, "automation": automation})
+        return [(row["id"], instant_or_none(row["deadline_at"])) for row in rows]
+
+    def overdue(self, now: datetime, *, limit: int) -> list[str]:
+        return self._ids(OVERDUE, {"now": stamp(now), "limit": limit})
+
+    def orphans(self, node: str, now: datetime, *, limit: int) -> list[RunRow]:
+        """Running exec runs of that machine that nobody holds: to be adopted."""
+        rows = self._db.rows(ORPHANS, {"city": self._city, "node": node, "now": stamp(now), "limit": limit})
+        return [_row(row) for row in rows]
+
+    def lost(self, now: datetime, *, before: datetime, limit: int) -> list[tuple[str, RunState, str]]:
+        """Runs made before then that wait for a stage, with nothing to take them there; with their action."""
+        params = {"city": self._city, "now": stamp(now), "before": stamp(before), "limit": limit}
+        return [(row["id"], RunState(row["state"]), row["action"]) for row in self._db.rows(LOST, params)]
+
+    def wisps_ended(self, *, limit: int) -> list[tuple[str, bool]]:
+        """Runs whose wisp was closed (True) or is gone (False)."""
+        rows = self._db.rows(WISPS_ENDED, {"city": self._city, "limit": limit})
+        return [(row["id"], row["status"] is not None) for row in rows]
+
+    def wisps_elsewhere(self, *, limit: int) -> list[tuple[str, str]]:
+        """Running runs with their wisps in an outside bead store."""
+        rows = self._db.rows(WISPS_ELSEWHERE, {"city": self._city, "limit": limit})
+        return [(row["id"], row["wisp_id"]) for row in rows]
+
+    def void_leases(self, owner: str) -> int:
+        self._db.rows(OF_OWNER, {"city": self._city, "owner": owner})  # locked in one order by everyone
+        return self._db.execute(VOID, {"city": self._city, "owner": owner})
+
+    def renew(self, run: str, owner: str, version: int, *, until: datetime, now: datetime) -> bool:
+        params = {"city": self._city, "id": run, "owner": owner, "version": version}
+        return self._db.execute(RENEW, params | {"until": stamp(until), "now": stamp(now)}) == 1
+
+    def states(self, ids: Iterable[str]) -> dict[str, tuple[RunState, int, str | None]]:
+        """State, lease version and holder of each."""
+        rows = self._db.rows(STATES, {"city": self._city, "ids": json.dumps(sorted(ids))})
+        return {row["id"]: (RunState(row["state"]), row["lease_version"], row["lease_owner"]) for row in rows}
+
+    def causes(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The chain of automations behind what each of these runs causes, the run's own first."""
+        rows = self._db.rows(CAUSES, {"city": self._city, "ids": json.dumps(sorted(ids))})
+        return {row["id"]: (row["automation"], *json.loads(row["causes"])) for row in rows}
+
+    def page(
+        self,
+        *,
+        automation: str | None = None,
+        state: RunState | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[RunRow]:
+        """Newest first; `before` is the last id of the page before."""
+        where, params = "", {"city": self._city, "before": before or "~", "limit": limit}
+        if automation is not None:
+            where, params = where + " AND automation = :automation", params | {"automation": automation}
+        if state is not None:
+            where, params = where + " AND state = :state", params | {"state": state.value}
+        return [_row(row) for row in self._db.rows(LIST.replace("{where}", where), params)]
+
+    def counts(self, *, since: str) -> dict[str, int]:
+        """How many runs made from the id `since` on are in each state; those under way count whatever their age."""
+        rows = self._db.rows(COUNTS, {"city": self._city, "since": since})
+        active = self._db.rows(ACTIVE_COUNTS, {"city": self._city})
+        return {row["state"]: row["count"] for row in (*rows, *active)}
+
+    def add_event(self, event: NewRunEvent) -> None:
+        """The run's row is locked by whoever adds: events of one run are numbered in order."""
+        params = {
+            "city": self._city,
+            "run": event.run,
+            "at": stamp(event.at),
+            "type": event.type,
+            "from_state": None if event.from_state is None else event.from_state.value,
+            "to_state": None if event.to_state is None else event.to_state.value,
+            "actor": event.actor,
+            "data": None if event.data is None else json.dumps(event.data),
+        }
+        self._db.execute(ADD_EVENT, params)
+
+    def events(self, run: str) -> list[RunEvent]:
+        return [_event(row) for row in self._db.rows(EVENTS, {"city": self._city, "run": run})]
+
+    def old(self, *, before: datetime, before_id: str, limit: int) -> list[tuple[str, str | None]]:
+        """The oldest ended runs, each with its tracking bead."""
+        params = {"city": self._city, "before": stamp(before), "before_id": before_id, "limit": limit}
+        return [(row["id"], row["bead_id"]) for row in self._db.rows(OLD, params)]
+
+    def delete(self, ids: Iterable[str]) -> int:
+        return self._db.execute(DELETE, {"city": self._city, "ids": json.dumps(sorted(ids))})
+
+    def _one(self, sql: str, run: str) -> RunRow | None:
+        row = self._db.row(sql, {"city": self._city, "id": run})
+        return None if row is None else _row(row)
+
+    def _ids(self, sql: str, params: dict[str, object]) -> list[str]:
+        return [row["id"] for row in self._db.rows(sql, params | {"city": self._city})]
+
+    def _moving(self, row: RunRow) -> dict[str, object]:
+        run, facts = row.run, row.facts
+        return {
+            "city": self._city,
+            "id": run.id,
+            "state": run.state.value,
+            "reason": run.reason,
+            "stage": None if run.stage is None else run.stage.value,
+            "error": run.error,
+            "lease_version": run.lease.version,
+            "lease_owner": run.lease.owner,
+            "lease_expires_at": stamp_or_none(run.lease.expires_at),
+            "node": facts.node,
+            "wisp_id": facts.wisp,
+            "wisp_elsewhere": int(facts.wisp_elsewhere),
+            "started_at": stamp_or_none(run.started_at),
+            "ended_at": stamp_or_none(run.ended_at),
+            "deadline_at": stamp_or_none(run.deadline_at),
+            "last_activity_at": stamp_or_none(run.last_activity_at),
+            "exit_code": run.exit_code,
+            "duration_us": None if facts.duration is None else facts.duration // timedelta(microseconds=1),
+            "output_tail": run.output_tail,
+            "summary": run.summary,
+            "session_id": run.session_id,
+            "completion_id": run.completion_id,
+            "assigned_to": run.assigned_to,
+            "assigned_at": stamp_or_none(run.assigned_at),
+            "cost": run.cost,
+        }
+
+
+def _row(row: Row) -> RunRow:
+    run = Run(
+        id=row["id"],
+        automation=row["automation"],
+        state=RunState(row["state"]),
+        created_at=instant(row["created_at"]),
+        trigger_kind=row["trigger_kind"],
+        trigger_event=row["trigger_event_id"],
+        definition=json.loads(row["definition"]),
+        reason=row["reason"],
+        stage=None if row["stage"] is None else Stage(row["stage"]),
+        error=row["error"],
+        lease=Lease(row["lease_version"], row["lease_owner"], instant_or_none(row["lease_expires_at"])),
+        attempt=row["attempt"],
+        retries=row["retry_of"],
+        causes=tuple(json.loads(row["causes"])),
+        started_at=instant_or_none(row["started_at"]),
+        ended_at=instant_or_none(row["ended_at"]),
+        deadline_at=instant_or_none(row["deadline_at"]),
+        last_activity_at=instant_or_none(row["last_activity_at"]),
+        exit_code=row["exit_code"],
+        output_tail=row["output_tail"],
+        summary=row["summary"],
+        session_id=row["session_id"],
+        completion_id=row["completion_id"],
+        assigned_to=row["assigned_to"],
+        assigned_at=instant_or_none(row["assigned_at"]),
+        cost=row["cost"],
+    )
+    duration = row["duration_us"]
+    facts = RunFacts(
+        automation_id=row["automation_id"],
+        action=row["action"],
+        trigger=row["trigger_id"],
+        rig=row["rig"],
+        bead=row["bead_id"],
+        node=row["node"],
+        wisp=row["wisp_id"],
+        wisp_elsewhere=bool(row["wisp_elsewhere"]),
+        duration=None if duration is None else timedelta(microseconds=duration),
+    )
+    return RunRow(run, facts)
+
+
+def _event(row: Row) -> RunEvent:
+    return RunEvent(
+        number=row["number"],
+        at=instant(row["at"]),
+        type=row["type"],
+        from_state=row["from_state"],
+        to_state=row["to_state"],
+        actor=row["actor"],
+        data=None if row["data"] is None else json.loads(row["data"]),
+    )
