@@ -16,6 +16,7 @@ from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.adapters.files.watch import Watch
+from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
 from lamplighter.app.settings import Settings
 from lamplighter.app.wakeups import listening
@@ -111,7 +112,9 @@ class _Process:
     async def once(self) -> list[str]:
         async with AsyncExitStack() as stack:
             controller, _ = await self._build(stack)
-            return await controller.ticks.tick()
+            ran = await controller.ticks.tick()
+            await self._loops.once()
+            return [*ran, "automations"]
 
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
         """Everything up to the first tick, with its undoing on the stack, last one first."""
@@ -131,12 +134,22 @@ class _Process:
         took_over = await owners.enlist(store, proofs, owner, act=act)
         stack.push_async_callback(_if_possible, self._leave, store, proofs, owner)
         await owners.take_control(store, proofs, owner, act=act)
+        self._loops = loops_of(self._opened, config.city, store=store, owner=owner.id)
+        stack.push_async_callback(self._loops.close)
         controller = Controller.build(
-            config.city, store=store, proofs=proofs, clock=self._clock, owner=owner.id, export=self._paths.events_export
+            config.city,
+            store=store,
+            proofs=proofs,
+            clock=self._clock,
+            owner=owner.id,
+            export=self._paths.events_export,
+            automations=self._loops,
         )
+        await self._apply_automations(config)
         self._reloader = self._reloading(controller, config)
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(wakes)
+        self._loops.listen(wakes)
         return controller, Started(self._paths, config, str(place), took_over)
 
     async def _leave(self, store: Store, proofs: Proofs, owner: Owner) -> None:
@@ -144,17 +157,23 @@ class _Process:
 
     async def _open_beads(self, stack: AsyncExitStack) -> None:
         """The bead store comes up before all that uses it, and goes down after it."""
-        city = OpenCity(self._settings, self._paths, self._clock, self._ids)
+        city = self._opened = OpenCity(self._settings, self._paths, self._clock, self._ids)
         try:
             await asyncio.to_thread(open_beads, city)
         finally:
             city.close()
         stack.push_async_callback(_if_possible, asyncio.to_thread, close_beads, city)
 
+    async def _apply_automations(self, config: LoadedCity) -> None:
+        """The rules and definitions of this configuration, for everything that fires from now on."""
+        definitions = await asyncio.to_thread(definitions_of, config.city)
+        await self._loops.apply(config.city, rules_of(config.city, self._settings.env), definitions)
+
     def _reloading(self, controller: Controller, config: LoadedCity) -> Reloader:
         self._watch = Watch(config.sources)
 
         async def swap(new: LoadedCity) -> None:
+            await self._apply_automations(new)
             controller.ticks.swap(self._phases(controller, new), new.city.daemon.patrol_interval)
             self._watch.refresh(new.sources)
 
@@ -189,6 +208,7 @@ class _Process:
         children = [
             Child("ticks", controller.ticks.loop),
             Child("watch", partial(self._notice_changes, controller), stop=self._end_watch),
+            *self._loops.children(),
         ]
         tree = asyncio.create_task(supervisor.run(children), name="tree")
         told = asyncio.create_task(self._stop.wait(), name="stop")

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
+from lamplighter.daemon.automations import AutomationLoops
 from lamplighter.daemon.exporter import Exporter
 from lamplighter.daemon.ticks import Phase, Ticks
 from lamplighter.daemon.upkeep import Upkeep
 from lamplighter.domain.city.model import City
 from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit.clock import Clock
+from lamplighter.services import retention
 from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store
 
@@ -25,10 +28,21 @@ class Controller:
     proofs: Proofs
     owner: str
     export: Path
+    automations: AutomationLoops | None = None
 
     @staticmethod
-    def build(city: City, *, store: Store, proofs: Proofs, clock: Clock, owner: str, export: Path) -> "Controller":
-        controller = Controller(city, store, Ticks([], clock, city.daemon.patrol_interval), proofs, owner, export)
+    def build(  # noqa: PLR0913  one keyword each for what a controller is made of
+        city: City,
+        *,
+        store: Store,
+        proofs: Proofs,
+        clock: Clock,
+        owner: str,
+        export: Path,
+        automations: AutomationLoops | None = None,
+    ) -> "Controller":
+        ticks = Ticks([], clock, city.daemon.patrol_interval)
+        controller = Controller(city, store, ticks, proofs, owner, export, automations)
         controller.ticks.phases = controller.phases(city)
         return controller
 
@@ -39,7 +53,9 @@ class Controller:
             Phase("clock", upkeep.check_clock),
             Phase("owners", upkeep.bury_dead),
             *_wisps(city, upkeep),
-            *_events(city, upkeep, Exporter(self.store, self.export)),
+            *(self.automations.phases(city) if self.automations is not None else ()),
+            *_events(city, upkeep, Exporter(self.store, self.export), self.automations),
+            *_records(city, upkeep),
         ]
 
 
@@ -54,15 +70,32 @@ def _wisps(city: City, upkeep: Upkeep) -> list[Phase]:
     return [Phase("wisps", collect, at_most_every=interval)]
 
 
-def _events(city: City, upkeep: Upkeep, exporter: Exporter) -> list[Phase]:
+def _events(city: City, upkeep: Upkeep, exporter: Exporter, automations: AutomationLoops | None) -> list[Phase]:
     phases = []
     if city.events.export:
         phases.append(Phase("export", exporter.tick, topics=(EVENTS,)))
     if city.retention.events:
 
         async def prune() -> int:
-            spared = exporter.cursor if city.events.export else ALWAYS
-            return await upkeep.prune_events(city.retention.events, spared_after=spared or 0)
+            spared = (exporter.cursor or 0) if city.events.export else ALWAYS
+            if automations is not None:
+                spared = min(spared, await automations.scheduler.spared())
+            return await upkeep.prune_events(city.retention.events, spared_after=spared)
 
         phases.append(Phase("retention", prune, at_most_every=HOURLY))
     return phases
+
+
+def _records(city: City, upkeep: Upkeep) -> list[Phase]:
+    """Runs before their trigger events, which are kept while a run that is under way speaks of them."""
+    kept = city.retention
+    wanted = (
+        ("runs", kept.runs, retention.prune_runs),
+        ("trigger_events", kept.trigger_events, retention.prune_trigger_events),
+        ("outbox", kept.outbox, retention.prune_outbox),
+    )
+    return [
+        Phase(f"retention_{what}", partial(upkeep.prune, what, keep, batch), at_most_every=HOURLY)
+        for what, keep, batch in wanted
+        if keep
+    ]

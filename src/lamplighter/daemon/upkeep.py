@@ -1,13 +1,14 @@
 """Housekeeping phases: wisps, retention, the dead, the clock."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from lamplighter.domain.acts import Act
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
-from lamplighter.services import events, formulas, owners
+from lamplighter.services import events, formulas, owners, retention
 from lamplighter.store.errors import ClockSkewed
 from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store
@@ -47,6 +48,19 @@ class Upkeep:
                 break
         if pruned:
             log.get().info("events.pruned", count=pruned)
+        return pruned
+
+    async def prune(self, what: str, keep: timedelta, batch: Callable[..., int]) -> int:
+        """Delete records older than `keep`, in batches, so that no writer waits long."""
+        before = self.clock.now() - keep
+        pruned = 0
+        for _ in range(BATCHES_A_TICK):
+            count = await self.store.transact(batch, before=before)
+            pruned += count
+            if count < retention.AT_ONCE:
+                break
+        if pruned:
+            log.get().info(f"{what}.pruned", count=pruned)
         return pruned
 
     async def bury_dead(self) -> int:

@@ -92,8 +92,16 @@ class _Work:
         return self.trigger.gate
 
 
-def next_due_at(tx: Tx) -> datetime | None:
-    return tx.triggers.next_due_at()
+@dataclass(frozen=True)
+class Glance:
+    """All an idle scheduler asks: is there an event it has not seen, and when is the next trigger due."""
+
+    unseen: bool
+    next_due_at: datetime | None
+
+
+def glance(tx: Tx, position: int) -> Glance:
+    return Glance(tx.events.head() > position, tx.triggers.next_due_at())
 
 
 def fire_due(tx: Tx, *, limit: int, rules: Rules, ids: IdSource, act: Act) -> Looked:
@@ -141,11 +149,6 @@ def scan_events(tx: Tx, position: int, now: datetime) -> int:
     if marked or seen - position >= SCAN_AT_ONCE:
         tx.cities.scanned(seen)
     return seen
-
-
-def new_types(tx: Tx, position: int) -> bool:
-    """Whether there is anything above the position: a read, so that an idle city writes nothing."""
-    return tx.events.head() > position
 
 
 def scanned_to(tx: Tx) -> int:

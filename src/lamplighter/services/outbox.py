@@ -22,13 +22,20 @@ RECOVER_AT_ONCE = 200
 
 
 def claim_due(tx: Tx, owner: str, now: datetime, *, limit: int, run: str | None = None) -> list[Item]:
-    """The longest due items, now this owner's; those another process is claiming are left out."""
+    """The longest due items, now this owner's; those another process is claiming are left out. None in a pause."""
+    city = tx.cities.find()
+    if city is not None and city.paused_at is not None:
+        return []
     taken = []
     for item in tx.outbox.due(now, limit=limit, run=run):
         mine = claim(item, owner, now)
         tx.outbox.swap(item, mine, now=now)
         taken.append(mine)
     return taken
+
+
+def next_due_at(tx: Tx) -> datetime | None:
+    return tx.outbox.next_due_at()
 
 
 def done(tx: Tx, item: Item, now: datetime) -> None:

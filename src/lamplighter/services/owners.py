@@ -3,7 +3,7 @@
 import asyncio
 
 from lamplighter.domain.acts import Act
-from lamplighter.kit.clock import Clock
+from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import At, IdSource
 from lamplighter.store.owners import Owner
@@ -49,9 +49,11 @@ async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) 
         raise ControlledElsewhere(None, "a process that started at the same moment")
 
 
-async def leave(store: Store, proofs: Proofs, owner: Owner, *, clock: Clock) -> None:
+async def leave(store: Store, proofs: Proofs, owner: Owner, *, clock: Clock | None = None) -> None:
+    """Give back what it still holds, its name and its proof."""
+    now = (clock or SystemClock()).now()
     try:
-        await store.transact(resign, owner.id, act=Act(owner.kind, clock.now()))
+        await store.transact(resign, owner.id, act=Act(owner.kind, now))
     finally:
         proofs.release(owner.id)
 

@@ -95,6 +95,32 @@ def hold(tx: Tx, item: Item, worker: Worker, now: datetime) -> RunRow | None:
     return after
 
 
+def refuse(tx: Tx, item: Item, ending: Ending, worker: Worker, *, ids: IdSource, act: Act) -> RunRow | None:
+    """End a run that cannot be started, and settle its item; None when there was nothing left to end."""
+    held = hold(tx, item, worker, act.at)
+    if held is None:
+        return None
+    by = By(Mover.WORKER, worker.actor, held.run.lease.version)
+    ended = end(tx, held.run.id, ending, by, ids=ids, act=act)
+    outbox.done(tx, item, act.at)
+    return ended
+
+
+def trigger_of(tx: Tx, row: RunRow) -> dict[str, Any]:
+    """What the run's trigger has to say, as its action reads it from a file."""
+    event = None if row.run.trigger_event is None else tx.trigger_events.get(row.run.trigger_event)
+    payload = dict((event.payload if event is not None else None) or {})
+    return {
+        "automation": row.run.automation,
+        "run": row.run.id,
+        "trigger": {"id": row.facts.trigger, "kind": row.run.trigger_kind},
+        "slot": None if event is None else event.slot,
+        "fired_at": rfc3339(row.run.created_at),
+        "events": payload.get("events", []),
+        "payload": payload.get("payload"),
+    }
+
+
 def adopt(tx: Tx, worker: Worker, now: datetime, *, limit: int = AT_ONCE) -> list[RunRow]:
     """Take up running exec runs of this machine whose holder is gone; their processes may live or have ended."""
     adopted = []
@@ -189,7 +215,7 @@ def cook(  # noqa: PLR0913  what cooking needs, and what every transaction of ru
         return None
     run = started.run
     inside = Act(act.actor, act.at, run.id)
-    wisp = formulas.cook(tx, routed(plan, started, _event_seq(tx, run)), prefix=prefix, ids=ids, act=inside)
+    wisp = formulas.cook(tx, routed(plan, started, event_seq(tx, run)), prefix=prefix, ids=ids, act=inside)
     return cooked(tx, started, wisp, act=inside)
 
 
@@ -451,7 +477,7 @@ def _count(tx: Tx, row: RunRow, automation: AutomationRow, *, again: bool, act: 
     tx.wake(AUTOMATIONS)
 
 
-def _event_seq(tx: Tx, run: Run) -> int | None:
+def event_seq(tx: Tx, run: Run) -> int | None:
     """The last event an event-gated run speaks of."""
     if run.trigger_kind != TriggerKind.EVENT or run.trigger_event is None:
         return None

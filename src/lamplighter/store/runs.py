@@ -43,13 +43,15 @@ ACTIVE_OF = f"""
     SELECT id, deadline_at FROM runs WHERE city_id = :city AND automation_id = :automation AND {ACTIVE_STATES}
     ORDER BY id"""
 # the index runs_active serves this
+ANY_ACTIVE = f"SELECT 1 AS found FROM runs WHERE city_id = :city AND {ACTIVE_STATES} LIMIT 1"
+# the index runs_active serves this
 OVERDUE = f"""
     SELECT id FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND deadline_at <= :now ORDER BY id LIMIT :limit"""
-# the index runs_active serves this; running exec runs whose holder is gone
+# the index runs_by_state serves this; running exec runs whose holder is gone
 ORPHANS = f"""
-    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND state = 'running'
-        AND action = 'exec' AND node = :node AND (lease_owner IS NULL OR lease_expires_at <= :now)
-    ORDER BY id LIMIT :limit {{skip_claimed}}"""
+    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND state = 'running' AND action = 'exec'
+        AND node = :node AND (lease_owner IS NULL OR lease_expires_at <= :now)
+    ORDER BY id LIMIT :limit {{lock}}"""
 # the index runs_active serves this, and the two partial indexes of the outbox
 LOST = f"""
     SELECT id, state, action FROM runs WHERE city_id = :city AND {ACTIVE_STATES}
@@ -195,13 +197,20 @@ class Runs:
         rows = self._db.rows(ACTIVE_OF, {"city": self._city, "automation": automation})
         return [(row["id"], instant_or_none(row["deadline_at"])) for row in rows]
 
+    def any_active(self) -> bool:
+        return self._db.row(ANY_ACTIVE, {"city": self._city}) is not None
+
     def overdue(self, now: datetime, *, limit: int) -> list[str]:
         return self._ids(OVERDUE, {"now": stamp(now), "limit": limit})
 
     def orphans(self, node: str, now: datetime, *, limit: int) -> list[RunRow]:
-        """Running exec runs of that machine that nobody holds: to be adopted."""
-        rows = self._db.rows(ORPHANS, {"city": self._city, "node": node, "now": stamp(now), "limit": limit})
-        return [_row(row) for row in rows]
+        """Running exec runs of that machine that nobody holds: to be adopted, and locked for that."""
+        params = {"city": self._city, "node": node, "now": stamp(now), "limit": limit}
+        return [_row(row) for row in self._db.rows(ORPHANS.replace("{lock}", "{skip_claimed}"), params)]
+
+    def has_orphans(self, node: str, now: datetime) -> bool:
+        params = {"city": self._city, "node": node, "now": stamp(now), "limit": 1}
+        return bool(self._db.rows(ORPHANS.replace("{lock}", ""), params))
 
     def lost(self, now: datetime, *, before: datetime, limit: int) -> list[tuple[str, RunState, str]]:
         """Runs made before then that wait for a stage, with nothing to take them there; with their action."""

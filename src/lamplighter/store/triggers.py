@@ -9,11 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from lamplighter.domain.automations.state import TriggerState
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lamplighter.domain.automations.state import TriggerState  # brings schedules along, which few commands need
 
 BLOCKED = "blocked"
 """In place of a run in `held_by`: an event trigger of a paused or suspended city keeps its events until that ends."""
@@ -89,7 +86,7 @@ class TriggerRow:
     kind: str
     position: int
     armed: bool
-    state: "TriggerState"
+    state: TriggerState
     event_key: str | None = None
     zone: str | None = None
     """The city's zone, where a schedule goes by it; none for a zone of its own."""
@@ -179,7 +176,7 @@ class Triggers:
         return [_trigger(row) for row in self._db.rows(sql, params | {"city": self._city})]
 
 
-def _state(state: "TriggerState") -> dict[str, object]:
+def _state(state: TriggerState) -> dict[str, object]:
     return {
         "next_due_at": stamp_or_none(state.next_due_at),
         "last_fired_at": stamp_or_none(state.last_fired_at),
@@ -189,8 +186,6 @@ def _state(state: "TriggerState") -> dict[str, object]:
 
 
 def _trigger(row: Row) -> TriggerRow:
-    from lamplighter.domain.automations.state import TriggerState
-
     return TriggerRow(
         automation=row["automation_id"],
         id=row["id"],

@@ -23,6 +23,31 @@ def tail(path: Path, lines: int) -> str:
     return "\n".join(found[-lines:] if lines > 0 else found)
 
 
+def end_of(path: Path, most_bytes: int) -> str:
+    """The last bytes as text, reaching into the older file where the present one is short."""
+    data = _last_bytes(path, most_bytes)
+    if len(data) < most_bytes:
+        data = _last_bytes(older(path), most_bytes - len(data)) + data
+    return data.decode(errors="replace")
+
+
+def trim(path: Path, most_bytes: int, keep_bytes: int) -> bool:
+    """Cut a file that outgrew its bound down to its end, kept beside it; True when it was cut.
+
+    Unlike `rotate` it copies little, however fast the file grows. What is written meanwhile is lost.
+    """
+    try:
+        before = path.stat()
+    except FileNotFoundError:
+        return False
+    if before.st_size <= most_bytes:
+        return False
+    with contextlib.suppress(OSError):  # on a full disk the bound matters more than the end
+        older(path).write_bytes(_last_bytes(path, keep_bytes))
+    _cut(path, before)
+    return True
+
+
 def rotate(path: Path, most_bytes: int = MOST_BYTES) -> bool:
     """Copy and truncate a file that outgrew its bound: its writer has it open for appending and never notices.
 
@@ -75,5 +100,15 @@ def _last(path: Path, lines: int) -> bytes:
                 file.seek(position)
                 data = file.read(step) + data
             return data
+    except FileNotFoundError:
+        return b""
+
+
+def _last_bytes(path: Path, most_bytes: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - most_bytes, 0))
+            return file.read(most_bytes)
     except FileNotFoundError:
         return b""

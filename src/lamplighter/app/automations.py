@@ -1,0 +1,76 @@
+"""Automations of a city: its definitions on disk, its rules, and the parts that fire and run them."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lamplighter.adapters.files.automations import LayerDirectory, scan
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.formulas import read_formula
+from lamplighter.adapters.sessions.commands import ShimCommands
+from lamplighter.app.host_zone import host_zone
+from lamplighter.app.wiring import OpenCity, host
+from lamplighter.daemon.automations import AutomationLoops, Outside
+from lamplighter.domain.automations.layers import Definitions, Override
+from lamplighter.domain.beads.formulas import Formula
+from lamplighter.domain.city.model import City
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import runs
+from lamplighter.services.rules import Rules
+from lamplighter.store.tx import Store
+
+COMMANDS = "commands"
+_PLACE = ("name", "rig")
+
+
+def rules_of(city: City, env: Mapping[str, str]) -> Rules:
+    return Rules.of(city, host_zone(env))
+
+
+def definitions_of(city: City) -> Definitions:
+    """Every definition on disk as the city's layers, skips and overrides make it; blocks on the disk."""
+    layers = [LayerDirectory(path) for path in city.layers.city]
+    layers += [LayerDirectory(path, rig) for rig, paths in sorted(city.layers.rigs.items()) for path in paths]
+    return scan(layers, skip=city.automations.skip, overrides=_overrides(city))
+
+
+def command_runner(paths: CityPaths, clock: Clock, ids: IdSource) -> ShimCommands:
+    return ShimCommands(paths.runtime / COMMANDS, city=paths.city_id(), clock=clock, ids=ids)
+
+
+def loops_of(
+    opened: OpenCity, city: City, *, store: Store, owner: str, actor: str = "worker", only: str | None = None
+) -> AutomationLoops:
+    """The parts of one process of the city; `owner` holds its leases."""
+    outside = Outside(
+        runner=command_runner(opened.paths, opened.clock, opened.ids),
+        formula=lambda name, rig: _formula(loops.scene.city, name, rig),
+        beads=lambda: opened.beads,
+        env=command_parent(opened.settings.env),
+    )
+    loops = AutomationLoops.build(
+        city, rules_of(city, opened.settings.env), outside,
+        store=store, clock=opened.clock, ids=opened.ids, me=runs.Worker(owner, host(), actor), only=only,
+    )  # fmt: skip
+    return loops
+
+
+def command_parent(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment commands come from, with the directory of `lamp` itself at the end of their `PATH`."""
+    own = str(Path(sys.executable).parent)
+    path = env.get("PATH", os.defpath)
+    return dict(env) | {"PATH": path if own in path.split(os.pathsep) else f"{path}{os.pathsep}{own}"}
+
+
+def _formula(city: City, name: str, rig: str | None) -> Formula:
+    return read_formula(name, city.layers.of(rig) if rig else city.layers.city)
+
+
+def _overrides(city: City) -> list[Override]:
+    found = []
+    for one in city.automations.overrides:
+        values = {name: getattr(one, name) for name in one.__dataclass_fields__ if name not in _PLACE}
+        found.append(Override(one.name, values, one.rig))
+    return found

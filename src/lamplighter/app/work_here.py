@@ -1,0 +1,92 @@
+"""A run fired by a command: worked by the daemon where one runs, else in the command's own process."""
+
+import asyncio
+import os
+from dataclasses import replace
+
+from lamplighter.adapters.files.lock import controller_pid
+from lamplighter.app.automations import definitions_of, loops_of, rules_of
+from lamplighter.app.wakeups import listening
+from lamplighter.app.wiring import OpenCity, host
+from lamplighter.daemon.automations import AutomationLoops
+from lamplighter.kit import aio
+from lamplighter.services import owners, runs
+from lamplighter.services.definitions import sync, sync_definitions
+from lamplighter.services.firing import ByHand, Fired, run_by_hand
+from lamplighter.store.owners import Owner
+from lamplighter.store.place import open_proofs, open_store
+from lamplighter.store.runs import RunRow
+from lamplighter.store.wakes import Wakes
+
+
+def daemon_runs(city: OpenCity) -> bool:
+    return controller_pid(city.paths.lock) is not None
+
+
+def refresh_definitions(city: OpenCity) -> None:
+    """Without a daemon nobody has written the files' definitions into the store: a command does it before it looks."""
+    if not daemon_runs(city):
+        rules = rules_of(city.config.city, city.settings.env)
+        city.store.transact(sync, definitions_of(city.config.city), rules, ids=city.ids, act=city.act())
+
+
+def fire_by_hand(city: OpenCity, wanted: ByHand) -> Fired:
+    """Fire it; the daemon, woken by the commit, works it. Raises what `run_by_hand` raises."""
+    rules = rules_of(city.config.city, city.settings.env)
+    return city.store.transact(run_by_hand, wanted, rules=rules, ids=city.ids, act=city.act())
+
+
+def run_here(city: OpenCity, wanted: ByHand) -> RunRow:
+    """Fire it and work it in this process, to its end (a formula: until its wisp is cooked)."""
+    return aio.run(_Here(city).run(wanted))
+
+
+def run_automation(city: OpenCity, wanted: ByHand) -> tuple[RunRow, bool]:
+    """What `lamp automation run` does; True when it was left to the daemon and may still be under way."""
+    if daemon_runs(city):
+        fired = fire_by_hand(city, wanted)
+        return city.store.read(runs.get, fired.run), True
+    return run_here(city, wanted), False
+
+
+class _Here:
+    def __init__(self, city: OpenCity) -> None:
+        self._city = city
+
+    async def run(self, wanted: ByHand) -> RunRow:
+        city = self._city
+        wakes = Wakes()
+        store = open_store(city.place, city.paths.city_id(), wakes)
+        owner = Owner(city.ids.make("own"), "command", host(), os.getpid(), city.clock.now())
+        proofs = open_proofs(city.place)
+        try:
+            with listening(city.place, owner.id, wakes):
+                await owners.enlist(store, proofs, owner, act=city.act())
+                try:
+                    loops = loops_of(city, city.config.city, store=store, owner=owner.id, actor=city.settings.actor)
+                    definitions = await asyncio.to_thread(definitions_of, city.config.city)
+                    await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
+                    fired: Fired = await store.transact(
+                        run_by_hand, wanted, rules=loops.scene.rules, ids=city.ids, act=city.act()
+                    )
+                    loops.dispatcher = replace(loops.dispatcher, only=fired.run)
+                    loops.listen(wakes)
+                    await self._work(loops)
+                    return await store.read(runs.get, fired.run)
+                finally:
+                    await owners.leave(store, proofs, owner)
+        finally:
+            proofs.release(owner.id)
+            await store.close()
+
+    async def _work(self, loops: AutomationLoops) -> None:
+        """An interrupt from the keyboard ends the run as interrupted before the command leaves."""
+        watching = asyncio.create_task(loops.worker.loop(), name="watch")
+        try:
+            await loops.dispatcher.drain()
+        except asyncio.CancelledError:
+            await loops.dispatcher.stop()
+            raise
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})

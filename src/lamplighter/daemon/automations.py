@@ -1,0 +1,133 @@
+"""The parts that fire and run automations, built together: their loops, their phases, and what a reload swaps."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lamplighter.daemon.conditions import Conditions
+from lamplighter.daemon.dispatcher import Dispatcher
+from lamplighter.daemon.finalizer import Finalizer
+from lamplighter.daemon.handlers import FindFormula, Handlers
+from lamplighter.daemon.scene import ClockGuard, Scene
+from lamplighter.daemon.scheduler import Scheduler
+from lamplighter.daemon.ticks import Phase, Waker
+from lamplighter.daemon.worker import Worker
+from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.layers import Definitions
+from lamplighter.domain.city.model import City
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.supervise import Child
+from lamplighter.ports.beads import BeadStore
+from lamplighter.ports.commands import CommandRunner
+from lamplighter.services import runs
+from lamplighter.services.beads import TOPIC as BEADS
+from lamplighter.services.definitions import Synced, sync_definitions
+from lamplighter.services.rules import Rules
+from lamplighter.store.tx import Store
+
+ACTOR = "controller"
+STOP_EXTRA = timedelta(seconds=15)
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What these parts need from beyond the store; `beads` is the outside bead store, where the city has one."""
+
+    runner: CommandRunner
+    formula: FindFormula
+    beads: Callable[[], BeadStore]
+    env: Mapping[str, str]
+
+
+@dataclass
+class AutomationLoops:
+    store: Store
+    clock: Clock
+    ids: IdSource
+    scene: Scene
+    scheduler: Scheduler
+    conditions: Conditions
+    worker: Worker
+    dispatcher: Dispatcher
+    finalizer: Finalizer
+
+    @staticmethod
+    def build(  # noqa: PLR0913  one place that puts the parts together
+        city: City,
+        rules: Rules,
+        outside: Outside,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        me: runs.Worker,
+        only: str | None = None,
+    ) -> "AutomationLoops":
+        """`only` is for a command that works the one run it fired itself."""
+        scene = Scene(city, rules, outside.env)
+        guard = ClockGuard(store, clock)
+        worker = Worker(store, clock, ids, scene, outside.runner, me)
+        handlers = Handlers(store, clock, ids, scene, worker, outside.formula, outside.beads)
+        return AutomationLoops(
+            store, clock, ids, scene,
+            Scheduler(store, clock, ids, scene, guard),
+            Conditions(store, clock, ids, scene, outside.runner),
+            worker,
+            Dispatcher(store, clock, ids, worker, handlers, guard, only=only),
+            Finalizer(store, clock, ids, outside.beads),
+        )  # fmt: skip
+
+    def listen(self, waker: Waker) -> None:
+        self.scheduler.listen(waker)
+        self.worker.listen(waker)
+        self.dispatcher.listen(waker)
+
+    def children(self) -> list[Child]:
+        """Stopped from the end: first nothing fires any more, then what runs is ended."""
+        within = self.scene.city.daemon.shutdown_timeout + STOP_EXTRA
+        return [
+            Child("dispatcher", self.dispatcher.loop, stop=self.dispatcher.stop, stop_within=within),
+            Child("worker", self.worker.loop),
+            Child("scheduler", self.scheduler.loop),
+        ]
+
+    def phases(self, city: City) -> list[Phase]:
+        found = [
+            Phase("conditions", self.conditions.tick),
+            Phase("quiet", self.scheduler.raise_quiet),
+            Phase("finalizer", self.finalizer.tick),
+            Phase("wisps_closed", self.finalizer.end_wisps, topics=(BEADS,)),
+        ]
+        if not self.scene.rules.own_beads:
+            found.append(
+                Phase("wisps_elsewhere", self.finalizer.look_elsewhere, at_most_every=city.daemon.patrol_interval)
+            )
+        return found
+
+    async def apply(self, city: City, rules: Rules, definitions: Definitions) -> Synced:
+        """A configuration comes into force: its rules, and its definitions in the store. May be repeated."""
+        self.scene.swap(city, rules)
+        act = Act(ACTOR, self.clock.now())
+        synced = await sync_definitions(self.store, definitions, rules, ids=self.ids, act=act)
+        if synced:
+            log.get().info(
+                "automations.synced", added=len(synced.added), changed=len(synced.changed), removed=len(synced.removed),
+                broken=len(synced.broken),
+            )  # fmt: skip
+        for problem in synced.problems:
+            log.get().warning("automation.problem", problem=problem)
+        return synced
+
+    async def once(self) -> list[str]:
+        """Fire all that is due and work until nothing is under way: what a single pass over the city does."""
+        await self.worker.tidy()
+        await self.conditions.tick()
+        await self.conditions.tasks.all_done()
+        fired = await self.scheduler.tick()
+        await self.dispatcher.drain()
+        return fired
+
+    async def close(self) -> None:
+        await self.conditions.stop()

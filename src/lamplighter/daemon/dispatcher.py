@@ -1,0 +1,113 @@
+"""The outbox at work: recover, claim a batch, handle side by side; woken by new items and by the next due time."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lamplighter.daemon.handlers import Handlers
+from lamplighter.daemon.scene import ClockGuard, Tasks
+from lamplighter.daemon.ticks import Waker
+from lamplighter.daemon.worker import Worker
+from lamplighter.domain.acts import Act
+from lamplighter.domain.delivery.outbox import Item
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.loop import every
+from lamplighter.services import outbox, runs
+from lamplighter.store.outbox import TOPIC as OUTBOX
+from lamplighter.store.tx import Store
+
+CLAIM_AT_ONCE = 50
+HANDLE_AT_ONCE = 64
+POLL = timedelta(seconds=5)
+HELD_BACK = timedelta(seconds=1)
+HUNG_EVERY = timedelta(seconds=60)
+
+
+@dataclass
+class Dispatcher:
+    """`only` restricts it to one run's items: a command that works its own run and leaves the rest alone."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    worker: Worker
+    handlers: Handlers
+    guard: ClockGuard
+    only: str | None = None
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    handling: Tasks = field(default_factory=Tasks)
+    _next: datetime | None = None
+    _idle: bool = True
+    _hung_looked: float | None = None
+    _loop: "asyncio.Task[None] | None" = None
+
+    def listen(self, waker: Waker) -> None:
+        waker.watch((OUTBOX, runs.TOPIC), self.wake.set, self)
+
+    async def loop(self) -> None:
+        self._loop = asyncio.current_task()
+        await self.worker.tidy()
+        await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
+
+    def until_next(self) -> timedelta:
+        """Nothing was claimed though something is due: held back by a pause, by another process or for want of room."""
+        if self._next is None:
+            return POLL
+        left = self._next - self.clock.now()
+        return min(max(left, HELD_BACK if self._idle else timedelta(0)), POLL)
+
+    async def tick(self) -> int:
+        """Claim what is due and hand it over; returns how many items. Raises ClockSkewed instead of taking work."""
+        await self.guard.check()
+        await self._take_back_hung()
+        if self.only is None:
+            await self.worker.adopt()
+        claimed = 0
+        while items := await self._claim():
+            claimed += len(items)
+            crash_point(CrashPoint.ITEM_AFTER_CLAIM)
+            for item in items:
+                self._hand_over(item)
+        self._next = await self.store.read(outbox.next_due_at)
+        self._idle = claimed == 0
+        return claimed
+
+    async def drain(self) -> None:
+        """Work until nothing is due and nothing is under way: for a process that does its part and leaves."""
+        while await self.tick() or self.handling.running or self.worker.tasks.running:
+            await self.handling.all_done()
+            running = set(self.worker.tasks.running)
+            if running:
+                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+
+    async def stop(self) -> None:
+        """Claim nothing more, let what is being handed over arrive, then end what runs."""
+        if self._loop is not None:
+            self._loop.cancel()
+        await self.handling.all_done()
+        await self.worker.stop()
+
+    async def _claim(self) -> list[Item]:
+        room = min(CLAIM_AT_ONCE, self.worker.room - len(self.handling.running), HANDLE_AT_ONCE)
+        if room <= 0:
+            return []
+        glance = await self.store.read(outbox.next_due_at)
+        if glance is None or glance > self.clock.now():
+            return []
+        me = self.worker.me.owner
+        return await self.store.transact(outbox.claim_due, me, self.clock.now(), limit=room, run=self.only)
+
+    def _hand_over(self, item: Item) -> None:
+        task = asyncio.create_task(self.handlers.handle(item), name=f"{item.kind} {item.id}")
+        self.handling.add(task)
+        task.add_done_callback(lambda _task: self.wake.set())
+
+    async def _take_back_hung(self) -> None:
+        now = self.clock.monotonic()
+        if self._hung_looked is not None and now - self._hung_looked < HUNG_EVERY.total_seconds():
+            return
+        self._hung_looked = now
+        act = Act(self.worker.me.actor, self.clock.now())
+        await self.store.transact(outbox.take_back_hung, ids=self.ids, act=act)

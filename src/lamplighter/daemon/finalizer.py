@@ -1,0 +1,60 @@
+"""Runs that need someone to notice: past their deadline, with a closed wisp, or lost between two stages."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.beads.model import Bead, BeadNotFound, BeadStatus
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.ids import IdSource
+from lamplighter.ports.beads import BeadStore
+from lamplighter.services import runs
+from lamplighter.store.tx import Store, Tx
+
+ACTOR = "finalizer"
+
+
+@dataclass(frozen=True)
+class Finalizer:
+    store: Store
+    clock: Clock
+    ids: IdSource
+    beads: Callable[[], BeadStore]
+
+    async def tick(self) -> None:
+        """Deadlines bind every state; a run without an item and a holder gets its item back."""
+        if await self.store.read(_nothing_active):
+            return
+        act = Act(ACTOR, self.clock.now())
+        if await self.store.transact(runs.time_out, ids=self.ids, act=act):
+            log.get().info("runs.timed_out")
+        await self.store.transact(runs.sweep, ids=self.ids, act=act)
+
+    async def end_wisps(self) -> int:
+        """Formula runs end when their wisp does: noticed at once in our own store."""
+        if not await self.store.read(lambda tx: tx.runs.wisps_ended(limit=1)):
+            return 0
+        return await self.store.transact(runs.end_wisps, ids=self.ids, act=Act(ACTOR, self.clock.now()))
+
+    def _get(self, wisp: str) -> Bead:
+        return self.beads().get(wisp)
+
+    async def look_elsewhere(self) -> None:
+        """Wisps in an outside store are asked for one by one, every patrol."""
+        for run, wisp in await self.store.read(lambda tx: tx.runs.wisps_elsewhere(limit=runs.AT_ONCE)):
+            try:
+                bead = await asyncio.to_thread(self._get, wisp)
+            except BeadNotFound:
+                closed = False
+            else:
+                if bead.status is not BeadStatus.CLOSED:
+                    continue
+                closed = True
+            act = Act(ACTOR, self.clock.now())
+            await self.store.transact(runs.end_wisp, run, closed=closed, ids=self.ids, act=act)
+
+
+def _nothing_active(tx: Tx) -> bool:
+    return not tx.runs.any_active()

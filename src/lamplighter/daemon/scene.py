@@ -1,0 +1,73 @@
+"""What the loops around automations work with, as the configuration in force says it; swapped whole on a reload."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lamplighter.domain.city.command_env import command_environment
+from lamplighter.domain.city.model import City
+from lamplighter.kit.clock import Clock
+from lamplighter.services.rules import Rules
+from lamplighter.store.errors import ClockSkewed
+from lamplighter.store.tx import Store
+
+MOST_SKEW = timedelta(seconds=2)
+CLOCK_EVERY = timedelta(seconds=10)
+
+
+@dataclass
+class Scene:
+    city: City
+    rules: Rules
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def swap(self, city: City, rules: Rules) -> None:
+        self.city, self.rules = city, rules
+
+    def dir_of(self, rig: str | None) -> str:
+        """Where a command works: the rig's directory, else the city's."""
+        found = self.city.rig(rig) if rig else None
+        return str(self.city.root if found is None else self.city.rig_path(found))
+
+    def env_of(self, rig: str | None) -> dict[str, str]:
+        return command_environment(self.city, rig, parent=self.env)
+
+
+@dataclass
+class ClockGuard:
+    """Asks the database's time now and then; a machine whose clock is off takes no work."""
+
+    store: Store
+    clock: Clock
+    _asked: float | None = None
+
+    async def check(self) -> None:
+        """Raises ClockSkewed."""
+        now = self.clock.monotonic()
+        if self._asked is not None and now - self._asked < CLOCK_EVERY.total_seconds():
+            return
+        offset = await self.store.clock_offset()
+        if abs(offset) > MOST_SKEW:
+            raise ClockSkewed(-offset.total_seconds())
+        self._asked = now
+
+
+@dataclass
+class Tasks:
+    """Work done aside: counted, and waited for at the end."""
+
+    running: set["asyncio.Task[None]"] = field(default_factory=set)
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, task: "asyncio.Task[None]") -> None:
+        self.running.add(task)
+        task.add_done_callback(self._done)
+
+    async def all_done(self) -> None:
+        while self.running:
+            await asyncio.wait(set(self.running))
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self.running.discard(task)
+        self.freed.set()

@@ -1,0 +1,94 @@
+"""Open gates become runs: due triggers found by index, events by type, the next wake-up exactly when one is due."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lamplighter.daemon.scene import ClockGuard, Scene
+from lamplighter.daemon.ticks import Waker
+from lamplighter.domain.acts import Act
+from lamplighter.domain.events import TOPIC as EVENTS
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.loop import every
+from lamplighter.services import due, retention
+from lamplighter.services.registering import TOPIC as AUTOMATIONS
+from lamplighter.store.tx import Store
+
+ACTOR = "controller"
+AT_ONCE = 50
+QUIET_AT_ONCE = 100
+POLL = timedelta(seconds=30)
+LOCKED_ELSEWHERE = timedelta(seconds=1)
+
+
+@dataclass
+class Scheduler:
+    """One tick shows new events to the triggers that listen and fires what is due; idle, it is one small read."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    scene: Scene
+    guard: ClockGuard
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    position: int | None = None
+    """The last event whose type was shown to triggers."""
+    _next: datetime | None = None
+    _stuck: bool = False
+
+    def listen(self, waker: Waker) -> None:
+        waker.watch((EVENTS, AUTOMATIONS), self.wake.set, self)
+
+    async def loop(self) -> None:
+        await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
+
+    def until_next(self) -> timedelta:
+        if self._next is None:
+            return POLL
+        left = self._next - self.clock.now()
+        if self._stuck:
+            left = max(left, LOCKED_ELSEWHERE)
+        return min(max(left, timedelta(0)), POLL)
+
+    async def tick(self) -> list[str]:
+        """Fire all that is due now; returns the runs. Raises ClockSkewed instead of taking work."""
+        await self.guard.check()
+        if self.position is None:
+            self.position = await self.store.read(due.scanned_to)
+        fired: list[str] = []
+        self._stuck = False
+        while True:
+            seen = await self.store.read(due.glance, self.position)
+            self._next = seen.next_due_at
+            if seen.unseen:
+                self.position = await self.store.transact(due.scan_events, self.position, self.clock.now())
+            elif self._next is None or self._next > self.clock.now():
+                return fired
+            looked = await self._fire()
+            fired += looked.fired
+            if not looked.looked_at and not seen.unseen:
+                self._stuck = True  # another process holds what is due
+                return fired
+
+    async def _fire(self) -> due.Looked:
+        act = Act(ACTOR, self.clock.now())
+        looked = await self.store.transact(due.fire_due, limit=AT_ONCE, rules=self.scene.rules, ids=self.ids, act=act)
+        if looked.fired:
+            crash_point(CrashPoint.FIRE_AFTER_COMMIT)
+        return looked
+
+    async def raise_quiet(self) -> None:
+        act = Act(ACTOR, self.clock.now())
+        raised = await self.store.transact(due.raise_quiet, limit=QUIET_AT_ONCE, rules=self.scene.rules, act=act)
+        for name in raised:
+            log.get().warning("automation.quiet", automation=name)
+
+    async def spared(self) -> int:
+        """Events above this one are still to be read by some trigger; written down first, so that it stays true."""
+        position = self.position or 0
+        if position:
+            await self.store.transact(lambda tx: tx.cities.scanned(position))
+        return await self.store.read(retention.unread_events)

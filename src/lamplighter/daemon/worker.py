@@ -1,0 +1,269 @@
+"""Exec runs under way: started once, adopted after a crash, stopped when called off, ended with what they said."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from lamplighter.daemon.scene import Scene, Tasks
+from lamplighter.daemon.ticks import Waker
+from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.decisions import PrecheckResult, SkipReason, precheck_result
+from lamplighter.domain.automations.model import Automation, Exec, time_limit
+from lamplighter.domain.runs.lease import LeaseLost
+from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState, Stage
+from lamplighter.kit import log
+from lamplighter.kit.backoff import doubling
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.loop import every
+from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner
+from lamplighter.services import runs
+from lamplighter.store.runs import RunRow, StaleRun
+from lamplighter.store.tx import Store
+
+MOST_AT_ONCE = 64
+RENEW_EVERY = timedelta(seconds=60)
+PRECHECK = ".precheck"
+GRACE = timedelta(seconds=5)
+FIRST_WAIT = timedelta(milliseconds=100)
+LONGEST_WAIT = timedelta(seconds=5)
+
+
+class CalledOff(StrEnum):
+    LOST = "lost"  # it ended or went to another holder: only its processes are left to end
+    INTERRUPTED = "interrupted"  # this process stops: the run ends with it
+
+
+@dataclass
+class _Job:
+    row: RunRow
+    task: "asyncio.Task[None] | None" = None
+    called_off: CalledOff | None = None
+
+
+@dataclass
+class Worker:
+    store: Store
+    clock: Clock
+    ids: IdSource
+    scene: Scene
+    runner: CommandRunner
+    me: runs.Worker
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    tasks: Tasks = field(default_factory=Tasks)
+    _jobs: dict[str, _Job] = field(default_factory=dict)
+    _renewed: float = 0.0
+
+    @property
+    def room(self) -> int:
+        return MOST_AT_ONCE - len(self._jobs)
+
+    def listen(self, waker: Waker) -> None:
+        waker.watch((runs.TOPIC,), self.wake.set, self)
+
+    async def loop(self) -> None:
+        await every(lambda: RENEW_EVERY, self.tick, clock=self.clock, wake=self.wake)
+
+    async def tick(self) -> None:
+        """Keep the leases, and stop work on runs that were called off or taken away."""
+        held = {run: job.row.run.lease.version for run, job in self._jobs.items()}
+        if not held:
+            return
+        now = self.clock.monotonic()
+        if now - self._renewed >= RENEW_EVERY.total_seconds():
+            await self.store.transact(runs.renew, held, self.me.owner, self.clock.now())
+            self._renewed = now
+        for run in await self.store.read(runs.lost_among, held, self.me.owner):
+            self._call_off(run, CalledOff.LOST)
+
+    def begin(self, row: RunRow) -> None:
+        """Work on a run whose lease this process holds, from wherever it stands."""
+        job = self._jobs[row.run.id] = _Job(row)
+        job.task = asyncio.create_task(self._work(job), name=row.run.id)
+        self.tasks.add(job.task)
+
+    async def adopt(self) -> int:
+        """Take up what a dead process of this machine left running; returns how many."""
+        now = self.clock.now()
+        if self.room <= 0 or not await self.store.read(lambda tx: tx.runs.has_orphans(self.me.node, now)):
+            return 0
+        rows = await self.store.transact(runs.adopt, self.me, self.clock.now(), limit=self.room)
+        for row in rows:
+            log.get().info("run.adopted", run=row.run.id, automation=row.run.automation)
+            self.begin(row)
+        return len(rows)
+
+    async def tidy(self) -> None:
+        """End and forget commands of runs that have ended: their worker died in between."""
+        await self.runner.sweep()
+        kept = await self.runner.kept()
+        states = await self.store.read(lambda tx: tx.runs.states({key.removesuffix(PRECHECK) for key in kept}))
+        for key in kept:
+            run = key.removesuffix(PRECHECK)
+            if run not in self._jobs and (run not in states or states[run][0] is not RunState.RUNNING):
+                await self.runner.stop(key, grace=timedelta(0))
+                await self.runner.forget(key)
+
+    async def stop(self) -> None:
+        """Runs under way end as interrupted, their processes first."""
+        for run in tuple(self._jobs):
+            self._call_off(run, CalledOff.INTERRUPTED)
+        await self.tasks.all_done()
+
+    def _call_off(self, run: str, why: CalledOff) -> None:
+        job = self._jobs.get(run)
+        if job is not None and job.called_off is None and job.task is not None:
+            job.called_off = why
+            job.task.cancel()
+
+    async def _work(self, job: _Job) -> None:
+        run = job.row.run.id
+        try:
+            ending = await self._ending(job)
+            if ending is not None:
+                await self._end(job.row, ending)
+            await self._forget(run)
+        except asyncio.CancelledError:
+            if job.called_off is None:
+                raise  # this process is being torn down: whoever comes next adopts it
+        finally:
+            del self._jobs[run]
+
+    async def _ending(self, job: _Job) -> runs.Ending | None:
+        """How it ended; None for a run that is no longer ours to end."""
+        carrying = asyncio.ensure_future(self._carry_out(job.row))
+        try:
+            return await asyncio.shield(carrying)
+        except asyncio.CancelledError:
+            carrying.cancel()
+            await asyncio.wait({carrying})
+            if job.called_off is None:
+                raise
+            return await self._called_off(job)
+
+    async def _called_off(self, job: _Job) -> runs.Ending | None:
+        run = job.row.run.id
+        tail = await self.runner.tail(run)
+        await self.runner.stop(run + PRECHECK, grace=timedelta(0))
+        await self.runner.stop(run, grace=min(GRACE, self.scene.city.daemon.shutdown_timeout))
+        log.get().info("run.called_off", run=run, why=job.called_off)
+        if job.called_off is CalledOff.LOST:
+            return None
+        error = "the city was stopped while it ran"
+        return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, output_tail=tail)
+
+    async def _carry_out(self, row: RunRow) -> runs.Ending:
+        automation = runs.snapshots_of(row.run)
+        if not isinstance(automation.action, Exec):
+            return runs.Ending(RunState.FAILED, "no_command", Stage.EXECUTION)
+        try:
+            precheck = automation.policies.precheck
+            if precheck is not None:
+                ending = _after_precheck(await self._run(row, automation, precheck, PRECHECK))
+                if ending is not None:
+                    return ending
+            crash_point(CrashPoint.RUN_AFTER_START)
+            return _after(await self._run(row, automation, automation.action.command))
+        except CommandNotStarted as error:
+            if "is not a directory" in error.message:
+                return runs.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
+            return runs.Ending(RunState.FAILED, "not_started", Stage.EXECUTION, error=error.message)
+
+    async def _run(self, row: RunRow, automation: Automation, line: str, suffix: str = "") -> CommandEnded:
+        trigger = await self.store.read(runs.trigger_of, row)
+        limit = time_limit(automation, self.scene.rules.cap)
+        env = self.scene.env_of(row.facts.rig) | {
+            "LAMP_RUN_ID": row.run.id,
+            "LAMP_AUTOMATION": row.run.automation,
+            "LAMP_ACTOR": f"automation:{row.run.automation}",
+        }
+        if automation.path is not None:
+            env["AUTOMATION_DIR"] = automation.path.rpartition("/")[0]
+        command = Command(
+            key=row.run.id + suffix,
+            line=line,
+            work_dir=self.scene.dir_of(row.facts.rig),
+            limit=limit or timedelta(minutes=5),
+            env=env,
+            files={"LAMP_TRIGGER_FILE": json.dumps(trigger)},
+        )
+        return await self.runner.run(command)
+
+    async def _end(self, row: RunRow, ending: runs.Ending) -> None:
+        crash_point(CrashPoint.RUN_BEFORE_END)
+        by = By(Mover.WORKER, self.me.actor, row.run.lease.version)
+
+        async def end() -> None:
+            act = Act(self.me.actor, self.clock.now())
+            await self.store.transact(runs.end, row.run.id, ending, by, ids=self.ids, act=act)
+
+        try:
+            await self._while_store_is_away(end)
+        except (LeaseLost, IllegalMove, StaleRun, runs.RunUnknown) as error:
+            log.get().info("run.ended_elsewhere", run=row.run.id, error=error.message)
+        crash_point(CrashPoint.RUN_AFTER_END)
+
+    async def _while_store_is_away(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A command has run: what it came to must be written down, however long the database is away."""
+        for waits in range(1_000_000):
+            try:
+                return await work()
+            except Unavailable as error:
+                log.get().warning("run.end_waits", error=error.message)
+                await self.clock.wait(asyncio.Event(), at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
+        return None
+
+    async def _forget(self, run: str) -> None:
+        try:
+            await self.runner.forget(run)
+            await self.runner.forget(run + PRECHECK)
+        except (LampError, OSError) as error:
+            log.get().warning("run.not_tidied", run=run, error=str(error))
+
+
+def _after(ended: CommandEnded) -> runs.Ending:
+    kept: dict[str, Any] = {
+        "exit_code": ended.exit_code,
+        "output_tail": clean(ended.output),
+        "duration": ended.duration,
+    }
+    if ended.timed_out:
+        error = f"it did not end within its time limit and was killed after {ended.duration.total_seconds():.1f} s"
+        return runs.Ending(RunState.FAILED, "timeout", Stage.EXECUTION, error=error, **kept)
+    if ended.exit_code is None:
+        error = "nobody saw how it ended: the machine or its shim went down"
+        return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, **kept)
+    if ended.exit_code == 0:
+        return runs.Ending(RunState.SUCCEEDED, **kept)
+    error = _last_line(ended.output) or f"exit code {ended.exit_code}"
+    return runs.Ending(RunState.FAILED, f"exit_{ended.exit_code}", Stage.EXECUTION, error=error, **kept)
+
+
+def _after_precheck(ended: CommandEnded) -> runs.Ending | None:
+    match precheck_result(ended.exit_code):
+        case PrecheckResult.GO:
+            return None
+        case PrecheckResult.NOTHING_TO_DO:
+            return runs.Ending(RunState.SKIPPED, SkipReason.NOTHING_TO_DO, Stage.EXECUTION, duration=ended.duration)
+        case PrecheckResult.FAILED:
+            error = _last_line(ended.output) or "the precheck failed"
+            tail = clean(ended.output)
+            return runs.Ending(
+                RunState.FAILED, "precheck_failed", Stage.EXECUTION, error, ended.exit_code, tail, ended.duration
+            )
+
+
+def clean(text: str) -> str:
+    """Output as text that every database keeps: PostgreSQL takes no NUL."""
+    return text.replace("\0", "\ufffd")
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""

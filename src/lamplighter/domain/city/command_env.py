@@ -1,0 +1,22 @@
+"""The environment of an automation's command: the daemon's own, without what marks another process, and its place."""
+
+from collections.abc import Mapping
+
+from lamplighter.domain.city.model import City
+
+# Who the daemon was started by or for must not be taken for who the command is.
+_DROPPED = frozenset(
+    {"GC_AGENT", "GC_DIR", "GC_RIG", "GC_DRAIN", "GC_DRAIN_ACK", "GC_RESTART_REQUESTED", "LAMP_AGENT", "LAMP_DIR",
+     "LAMP_RIG", "LAMP_RUN_ID", "LAMP_ACTOR", "LAMP_SESSION", "LAMP_SESSION_ID", "LAMP_CITY_ID", "LAMP_CRASH_AT",
+     "LAMP_TRIGGER_FILE", "AUTOMATION_DIR"}
+)  # fmt: skip
+
+
+def command_environment(city: City, rig: str | None, *, parent: Mapping[str, str]) -> dict[str, str]:
+    """Commands are the city owner's own scripts, so unlike agents they see the whole environment of the daemon."""
+    passed = {name: value for name, value in parent.items() if name not in _DROPPED}
+    own = {"CITY": str(city.root)}
+    found = city.rig(rig) if rig else None
+    if found is not None:
+        own |= {"RIG": found.name, "DIR": str(city.rig_path(found))}
+    return passed | {f"{family}_{name}": value for family in ("GC", "LAMP") for name, value in own.items()}
