@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 from lamplighter.adapters.files.lock import controller_pid
@@ -13,9 +14,11 @@ from lamplighter.kit import aio
 from lamplighter.services import owners, runs
 from lamplighter.services.definitions import sync, sync_definitions
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
+from lamplighter.services.rules import Rules
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import open_proofs, open_store
 from lamplighter.store.runs import RunRow
+from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
 
 
@@ -38,7 +41,19 @@ def fire_by_hand(city: OpenCity, wanted: ByHand) -> Fired:
 
 def run_here(city: OpenCity, wanted: ByHand) -> RunRow:
     """Fire it and work it in this process, to its end (a formula: until its wisp is cooked)."""
-    return aio.run(_Here(city).run(wanted))
+
+    def fire(tx: Tx, rules: Rules) -> str:
+        return run_by_hand(tx, wanted, rules=rules, ids=city.ids, act=city.act()).run
+
+    return aio.run(_Here(city).run(fire))
+
+
+def retry_run(city: OpenCity, run: str) -> tuple[RunRow, bool]:
+    """What `lamp run retry` does; True when it was left to the daemon and may still be under way."""
+    if daemon_runs(city):
+        return city.store.transact(runs.retry, run, ids=city.ids, act=city.act()), True
+    here = _Here(city)
+    return aio.run(here.run(lambda tx, _rules: runs.retry(tx, run, ids=city.ids, act=city.act()).run.id)), False
 
 
 def run_automation(city: OpenCity, wanted: ByHand) -> tuple[RunRow, bool]:
@@ -53,7 +68,8 @@ class _Here:
     def __init__(self, city: OpenCity) -> None:
         self._city = city
 
-    async def run(self, wanted: ByHand) -> RunRow:
+    async def run(self, fire: Callable[[Tx, Rules], str]) -> RunRow:
+        """Work the run whose id `fire` gives, and nothing else."""
         city = self._city
         wakes = Wakes()
         store = open_store(city.place, city.paths.city_id(), wakes)
@@ -66,13 +82,11 @@ class _Here:
                     loops = loops_of(city, city.config.city, store=store, owner=owner.id, actor=city.settings.actor)
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)
                     await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
-                    fired: Fired = await store.transact(
-                        run_by_hand, wanted, rules=loops.scene.rules, ids=city.ids, act=city.act()
-                    )
-                    loops.dispatcher = replace(loops.dispatcher, only=fired.run)
+                    fired = await store.transact(fire, loops.scene.rules)
+                    loops.dispatcher = replace(loops.dispatcher, only=fired)
                     loops.listen(wakes)
                     await self._work(loops)
-                    return await store.read(runs.get, fired.run)
+                    return await store.read(runs.get, fired)
                 finally:
                     await owners.leave(store, proofs, owner)
         finally:

@@ -16,15 +16,28 @@ def suspend() -> None:
     output.record({"suspended": True, "changed": changed}, text)
 
 
+@click.command("pause", cls=LampCommand, context_settings=CONTEXT)
+def pause() -> None:
+    """Stop all firing at once, and start no run; those under way go on. `lamp resume` lifts it."""
+    from lamplighter.app.automation_commands import switch_pause
+
+    changed = switch_pause(city(), paused=True)
+    text = "Paused: nothing fires until `lamp resume`." if changed else "The city was paused already."
+    output.record({"paused": True, "changed": changed}, text)
+
+
 @click.command("resume", cls=LampCommand, context_settings=CONTEXT)
 def resume() -> None:
-    """Lift the city's suspension, and say so."""
+    """Lift the city's pause and suspension, and say which."""
+    from lamplighter.app.automation_commands import switch_pause
     from lamplighter.app.edits import switch_city
 
-    changed = switch_city(city(), suspended=False)
-    text = "The city's suspension is lifted." if changed else "The city was not suspended."
-    output.record({"suspended": False, "changed": changed, "lifted": ["suspension"] if changed else []}, text)
+    opened = city()
+    lifted = ["pause"] if switch_pause(opened, paused=False) else []
+    lifted += ["suspension"] if switch_city(opened, suspended=False) else []
+    text = f"Lifted: {' and '.join(lifted)}." if lifted else "The city was neither paused nor suspended."
+    output.record({"paused": False, "suspended": False, "lifted": lifted}, text)
 
 
 def command_for(name: str) -> click.Command:
-    return suspend if name == "suspend" else resume
+    return {"suspend": suspend, "resume": resume, "pause": pause}[name]

@@ -1,0 +1,164 @@
+"""Automations of a city as commands use them: definitions in step with their files, conditions checked, runs worked."""
+
+import asyncio
+import tomllib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from lamplighter.app.automations import command_parent, command_runner, rules_of
+from lamplighter.app.wiring import OpenCity
+from lamplighter.app.work_here import refresh_definitions
+from lamplighter.daemon.scene import Scene
+from lamplighter.domain.automations.gates import Checked
+from lamplighter.domain.automations.model import Condition
+from lamplighter.domain.automations.templates import TEMPLATES, from_template
+from lamplighter.kit.errors import UsageError
+from lamplighter.ports.commands import Command
+from lamplighter.services import automations, outlook
+from lamplighter.services.rules import Rules
+
+
+def listed(city: OpenCity, *, rig: str | None = None) -> list[dict[str, Any]]:
+    rules = in_step(city)
+    return [outlook.shape(one, rules) for one in city.store.read(outlook.standings, rig=rig)]
+
+
+def shown(city: OpenCity, name: str) -> dict[str, Any]:
+    rules = in_step(city)
+    return outlook.shape(city.store.read(outlook.standings, name)[0], rules)
+
+
+def checked(city: OpenCity, name: str | None = None) -> list[dict[str, Any]]:
+    """Every gate as it stands now; conditions are run, side by side, each with its own limit."""
+    rules = in_step(city)
+    checks = _conditions(city, name)
+    found = city.store.read(outlook.verdicts, now=city.clock.now(), rules=rules, scoped_name=name, checks=checks)
+    return [one.as_json() for one in found]
+
+
+def explained(city: OpenCity, name: str) -> Sequence[str]:
+    rules = in_step(city)
+    checks = _conditions(city, name)
+    return city.store.read(outlook.explained, name, now=city.clock.now(), rules=rules, checks=checks)
+
+
+def upcoming(
+    city: OpenCity, *, start: datetime, days: float, name: str | None = None, limit: int | None = None
+) -> list[dict[str, Any]]:
+    """What would fire from `start` on, in order."""
+    rules = in_step(city)
+    span = (start, start + timedelta(days=days))
+    found = city.store.read(outlook.next_firings, span, rules=rules, scoped_name=name)
+    return found if limit is None else found[:limit]
+
+
+def history(city: OpenCity, name: str, *, limit: int) -> list[dict[str, Any]]:
+    in_step(city)
+    return city.store.read(outlook.history, name, limit=limit)
+
+
+def create(city: OpenCity, body: Mapping[str, Any]) -> dict[str, Any]:
+    rules = in_step(city)
+    row = city.store.transact(automations.create, body, source="cli", rules=rules, ids=city.ids, act=city.act())
+    return shown(city, row.scoped_name)
+
+
+def create_from_template(
+    city: OpenCity, template: str, *, name: str | None, path: Path | None, rig: str | None
+) -> dict[str, Any]:
+    rules = in_step(city)
+    made = from_template(template, name=name, path=None if path is None else str(path.resolve()), rig=rig)
+    row = city.store.transact(automations.add, made, rules=rules, ids=city.ids, act=city.act())
+    return shown(city, row.scoped_name)
+
+
+def edit(city: OpenCity, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    rules = in_step(city)
+    row = city.store.transact(automations.edit, name, changes, rules=rules, act=city.act())
+    return shown(city, row.scoped_name)
+
+
+def switch(city: OpenCity, name: str, *, enabled: bool) -> dict[str, Any]:
+    rules = in_step(city)
+    city.store.transact(automations.set_enabled, name, enabled=enabled, rules=rules, act=city.act())
+    return shown(city, name)
+
+
+def delete(city: OpenCity, name: str) -> None:
+    in_step(city)
+    city.store.transact(automations.delete, name, act=city.act())
+
+
+def exported(city: OpenCity, name: str) -> str:
+    """The text of an automation.toml that says the same."""
+    import tomlkit
+
+    in_step(city)
+    tree: dict[str, Any] = city.store.read(automations.export, name)
+    return tomlkit.dumps(tree if "automation" in tree else {"automation": tree})
+
+
+def imported(city: OpenCity, file: Path, *, name: str | None, rig: str | None) -> dict[str, Any]:
+    """A stored automation from a file; disabled, because a person arms it."""
+    rules = in_step(city)
+    try:
+        tree = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{file} is not TOML: {error}.", hint="`lamp automation export` shows what one looks like."
+        ) from error
+    wanted = automations.Import(tree=tree, name=name or _name_of(file), rig=rig)
+    row = city.store.transact(automations.import_file, wanted, rules=rules, ids=city.ids, act=city.act())
+    return shown(city, row.scoped_name)
+
+
+def templates() -> list[dict[str, Any]]:
+    return [
+        {"id": one.id, "name": one.name, "badge": one.badge, "description": one.description, "needs": one.needs or None,
+         "prompt": one.prompt}
+        for one in TEMPLATES
+    ]  # fmt: skip
+
+
+def switch_pause(city: OpenCity, *, paused: bool) -> bool:
+    """False when it was so already."""
+    changed: bool = city.store.transact(automations.pause if paused else automations.resume, act=city.act())
+    return changed
+
+
+def in_step(city: OpenCity) -> Rules:
+    """The store's definitions as the files have them; a running daemon keeps them so by itself."""
+    refresh_definitions(city)
+    return rules_of(city.config.city, city.settings.env)
+
+
+def _conditions(city: OpenCity, name: str | None) -> dict[tuple[str, str], Checked]:
+    """Run the commands of conditions, side by side, each with its own limit."""
+    found = city.store.read(outlook.standings, name)
+    wanted = [(one, trigger, gate) for one in found for trigger, gate in outlook.conditions(one)]
+    if not wanted:
+        return {}
+    from lamplighter.kit import aio
+
+    scene = Scene(city.config.city, in_step(city), command_parent(city.settings.env))
+    runner = command_runner(city.paths, city.clock, city.ids)
+
+    async def ask(one: outlook.Standing, gate: Condition) -> Checked:
+        rig = one.row.rig
+        command = Command(
+            f"check {one.row.scoped_name}", gate.check, scene.dir_of(rig), gate.timeout, scene.env_of(rig)
+        )
+        ended = await runner.check(command)
+        return Checked(None if ended.timed_out else ended.exit_code)
+
+    async def ask_all() -> list[Checked]:
+        return await asyncio.gather(*(ask(one, gate) for one, _, gate in wanted))
+
+    answers = aio.run(ask_all())
+    return {(one.row.scoped_name, trigger): answer for (one, trigger, _), answer in zip(wanted, answers, strict=True)}
+
+
+def _name_of(file: Path) -> str:
+    return file.parent.name if file.name == "automation.toml" else file.stem

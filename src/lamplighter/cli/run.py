@@ -1,0 +1,162 @@
+"""`lamp run`: executions of automations."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamplighter.cli import output
+from lamplighter.cli.base import city, group
+
+if TYPE_CHECKING:
+    from lamplighter.app.wiring import OpenCity
+
+run = group("Executions of automations.")
+
+STATES = [
+    "queued", "enriching", "ready", "running", "succeeded", "failed", "needs_human", "timed_out", "canceled", "skipped",
+]  # fmt: skip
+COLUMNS = {
+    "ID": "id", "AUTOMATION": "automation", "STATE": "state", "REASON": "reason", "BY": "by", "STARTED": "started",
+    "TOOK": "took", "EXIT": "exit_code",
+}  # fmt: skip
+
+
+@run.command("list")
+@click.option("--automation", help="Only of this automation.")
+@click.option("--state", type=click.Choice(STATES), help="Only in this state.")
+@click.option("--before", metavar="ID", help="Only runs older than this one: the next page.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most so many.")
+def list_runs(automation: str | None, state: str | None, before: str | None, limit: int) -> None:
+    """Runs, newest first."""
+    from lamplighter.app.run_commands import listed
+
+    rows = listed(city(), automation=automation, state=state, before=before, limit=limit)
+    output.table(rows if output.wants_json() else [row | _at_a_glance(row) for row in rows], COLUMNS, empty="No runs.")
+
+
+@run.command("show")
+@click.argument("run_id", metavar="ID")
+def show(run_id: str) -> None:
+    """One run in full, with its timeline."""
+    from lamplighter.app.run_commands import shown
+
+    value = shown(city(), run_id)
+    if output.wants_json():
+        output.record(value, "")
+        return
+    glance = _at_a_glance(value)
+    output.fields(
+        value,
+        {
+            "Run": value["id"],
+            "Automation": value["automation"],
+            "State": value["state"],
+            "Reason": value["reason"],
+            "Error": value["error"],
+            "Fired by": glance["by"],
+            "Created": output.local(value["created_at"]),
+            "Started": glance["started"],
+            "Ended": output.local(value["ended_at"]),
+            "Took": glance["took"],
+            "Exit code": value["exit_code"],
+            "Deadline": output.local(value["deadline_at"]),
+            "Retry of": value["retry_of"],
+            "Wisp": value["wisp"],
+            "Summary": value["summary"],
+        },
+    )
+    click.echo()
+    timeline = [
+        {"at": output.local(one["at"]), "what": one["type"], "from": one["from"], "to": one["to"], "by": one["actor"]}
+        for one in value["events"]
+    ]
+    output.table(timeline, {"AT": "at", "WHAT": "what", "FROM": "from", "TO": "to", "BY": "by"}, empty="")
+    if value["output_tail"]:
+        click.echo(f"\n{value['output_tail'].rstrip()}")
+
+
+@run.command("logs")
+@click.argument("run_id", metavar="ID")
+def logs(run_id: str) -> None:
+    """What it printed: all there is while it runs, the kept tail afterwards."""
+    from lamplighter.app.run_commands import output_of
+
+    text = output_of(city(), run_id)
+    output.record({"id": run_id, "output": text}, text.rstrip("\n"))
+
+
+@run.command("watch")
+@click.argument("run_id", metavar="ID")
+def watch(run_id: str) -> None:
+    """Follow a run to its end; exit 1 unless it succeeded."""
+    from lamplighter.app.run_commands import watch as follow
+
+    _ended(follow(city(), run_id, _show_event))
+
+
+@run.command("cancel")
+@click.argument("run_id", metavar="ID")
+def cancel(run_id: str) -> None:
+    """End a run that is under way."""
+    from lamplighter.app.run_commands import cancel as end
+
+    value = end(city(), run_id)
+    output.record(value, f"Run {run_id} is {value['state']}.")
+
+
+@run.command("retry")
+@click.argument("run_id", metavar="ID")
+@click.option("--wait", is_flag=True, help="Wait for its end; exit 1 unless it succeeded.")
+def retry(run_id: str, wait: bool) -> None:  # noqa: FBT001  click passes flags by name
+    """A new run of the same, linked to the old one."""
+    from lamplighter.app.work_here import retry_run
+
+    opened = city()
+    row, left_to_daemon = retry_run(opened, run_id)
+    finish(opened, row.run.id, here=not left_to_daemon, wait=wait)
+
+
+def finish(opened: "OpenCity", run_id: str, *, here: bool, wait: bool) -> None:
+    """After a run was fired: it was worked here where there is no daemon; wait where asked, and say how it went."""
+    from lamplighter.app.run_commands import shown, watch
+
+    if here:
+        _ended(shown(opened, run_id), with_output=True)
+    elif wait:
+        _ended(watch(opened, run_id, _show_event), with_output=True)
+    else:
+        value = shown(opened, run_id)
+        output.record(value, f"Run {run_id} is {value['state']}. `lamp run watch {run_id}` follows it.")
+
+
+def _ended(value: dict[str, Any], *, with_output: bool = False) -> None:
+    glance = _at_a_glance(value)
+    reason = f" ({value['reason']})" if value["reason"] else ""
+    text = f"Run {value['id']} {value['state']}{reason} after {glance['took'] or '0s'}."
+    if with_output and value["output_tail"]:
+        text = f"{value['output_tail'].rstrip()}\n{text}"
+    output.record(value, text)
+    if value["state"] not in ("succeeded", "running", "skipped"):
+        click.get_current_context().exit(1)
+
+
+def _show_event(event: dict[str, Any]) -> None:
+    if output.wants_json():
+        click.echo(json.dumps(event), err=True)
+        return
+    move = f"{event['from']} → {event['to']}" if event["from"] != event["to"] else event["to"] or ""
+    click.echo(f"{output.local(event['at'])}  {event['type']:<20} {move}")
+
+
+def _at_a_glance(value: dict[str, Any]) -> dict[str, Any]:
+    took = value["duration_s"]
+    return {
+        "by": value["trigger"]["kind"],
+        "started": output.local(value["started_at"]),
+        "took": "" if took is None else f"{took:.1f}s",
+    }
+
+
+def command_for(_name: str) -> click.Command:
+    return run

@@ -1,0 +1,32 @@
+"""`lamp simulate`: the coming days, foretold."""
+
+from datetime import UTC, datetime
+
+import click
+
+from lamplighter.cli.automation import show_times
+from lamplighter.cli.base import CONTEXT, LampCommand, city
+from lamplighter.kit.errors import UsageError
+
+
+@click.command("simulate", cls=LampCommand, context_settings=CONTEXT)
+@click.option("--days", default=7.0, show_default=True, type=click.FloatRange(0, 3660), help="So far ahead.")
+@click.option("--from", "start", metavar="DATE", help="From then on, such as 2026-12-24; now when left out.")
+def simulate(days: float, start: str | None) -> None:
+    """What would fire, in order, if nothing else happened. Conditions and events cannot be foretold."""
+    from lamplighter.app.automation_commands import upcoming
+
+    opened = city()
+    show_times(upcoming(opened, start=opened.clock.now() if start is None else _day(start), days=days))
+
+
+def _day(text: str) -> datetime:
+    """A date begins at midnight where the reader is."""
+    try:
+        return datetime.fromisoformat(text).astimezone().astimezone(UTC)
+    except ValueError:
+        raise UsageError(f"`{text}` is not a date.", hint="Such as 2026-12-24 or 2026-12-24T08:00.") from None
+
+
+def command_for(_name: str) -> click.Command:
+    return simulate
