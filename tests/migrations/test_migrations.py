@@ -46,6 +46,13 @@ def empty(request: pytest.FixtureRequest, runtime: Path) -> Iterator[Place]:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
 
 
+@pytest.fixture
+def fresh_sqlite(runtime: Path) -> SqlitePlace:
+    place = SqlitePlace(runtime / "fresh.db", runtime)
+    migrate(place)
+    return place
+
+
 def execute(place: Place, sql: str) -> list[Any]:
     if isinstance(place, SqlitePlace):
         with closing(sqlite3.connect(place.path, isolation_level=None)) as connection:
@@ -109,16 +116,15 @@ def test_both_databases_have_the_same_tables_and_columns(runtime: Path, postgres
     assert ours - theirs == set()
 
 
-def test_a_schema_reached_step_by_step_equals_a_fresh_one(empty: Place, place: Place) -> None:
-    if type(empty) is not type(place):
-        return
+def test_a_schema_reached_step_by_step_equals_a_fresh_one(empty: Place, request: pytest.FixtureRequest) -> None:
+    fresh: Place = request.getfixturevalue("fresh_sqlite" if isinstance(empty, SqlitePlace) else "postgres_place")
     for version in range(1, PROGRAM + 1):
         if isinstance(empty, SqlitePlace):
             migrate_module.migrate_sqlite(empty.path, to=version)
         else:
             migrate_postgres(empty.url, to=version)
-    assert schema(empty) == schema(place)
-    assert level(empty) == level(place)
+    assert schema(empty) == schema(fresh)
+    assert level(empty) == level(fresh)
 
 
 def test_migrating_again_changes_nothing_and_keeps_the_data(place: Place) -> None:
