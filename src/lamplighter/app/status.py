@@ -10,6 +10,7 @@ from lamplighter.domain.events import EventFilter
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import LampError, Unavailable, UsageError
 from lamplighter.services import events
+from lamplighter.services.overview import overview
 
 DOWN: dict[str, Any] = {
     "running": False,
@@ -25,16 +26,17 @@ PAUSE = 0.02
 def city_status(city: OpenCity) -> dict[str, Any]:
     """The shape of `lamp status --json`; works with and without a running daemon."""
     beads, head = city.store.read(lambda tx: (tx.beads.counts(), events.latest(tx, EventFilter(), limit=1)))
+    glance = city.store.read(overview, city.clock.now())
     return {
         "city": _name(city),
         "root": str(city.paths.root),
-        "paused": False,
-        "suspended": False,
+        "paused": glance.paused,
+        "suspended": _suspended(city),
         "controller": _controller(city),
         "agents": [],
-        "runs": {},
-        "attention": 0,
-        "next": [],
+        "runs": glance.runs,
+        "attention": glance.attention,
+        "next": glance.next,
         "beads": beads,
         "store": str(city.place),
         "last_event": f"{head[0].type} ({head[0].seq})" if head else None,
@@ -82,6 +84,13 @@ def _controller(city: OpenCity) -> dict[str, Any]:
         return ask(city.paths.socket, "status", within=2.0)
     except LampError as error:
         return DOWN | {"running": True, "pid": pid, "problems": {"control": error.message}}
+
+
+def _suspended(city: OpenCity) -> bool:
+    try:
+        return city.config.city.workspace.suspended
+    except LampError:  # a broken file is told beside this, by the controller or by `lamp config check`
+        return False
 
 
 def _name(city: OpenCity) -> str:

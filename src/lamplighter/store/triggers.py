@@ -51,6 +51,13 @@ NEXT_DUE = """
     SELECT next_due_at FROM triggers
     WHERE city_id = :city AND armed = 1 AND held_by IS NULL AND next_due_at IS NOT NULL
     ORDER BY next_due_at LIMIT 1"""
+# the index triggers_due serves this
+UPCOMING = """
+    SELECT automations.scoped_name, triggers.id, triggers.next_due_at FROM triggers
+    JOIN automations ON automations.city_id = triggers.city_id AND automations.id = triggers.automation_id
+    WHERE triggers.city_id = :city AND triggers.armed = 1 AND triggers.held_by IS NULL
+        AND triggers.next_due_at IS NOT NULL
+    ORDER BY triggers.next_due_at LIMIT :limit"""
 # the index triggers_by_event serves this
 MARK_DUE = """
     UPDATE triggers SET next_due_at = :now
@@ -136,6 +143,11 @@ class Triggers:
     def next_due_at(self) -> datetime | None:
         row = self._db.row(NEXT_DUE, {"city": self._city})
         return None if row is None else instant(row["next_due_at"])
+
+    def upcoming(self, *, limit: int) -> list[tuple[str, str, datetime]]:
+        """The next due times, by scoped name and trigger, soonest first."""
+        rows = self._db.rows(UPCOMING, {"city": self._city, "limit": limit})
+        return [(row["scoped_name"], row["id"], instant(row["next_due_at"])) for row in rows]
 
     def mark_due(self, event_keys: Iterable[str], now: datetime) -> int:
         """Event triggers of these keys are to be looked at; returns how many were not marked already."""
