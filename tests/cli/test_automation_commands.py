@@ -1,0 +1,240 @@
+"""`lamp automation`, `run`, `simulate`, `pause`, `resume`: what they print and how they end."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamplighter.cli.main import run
+
+Lamp = Callable[..., tuple[int, str, str]]
+
+HELLO = """
+[automation]
+description = "Says hello."
+exec = "echo hello $LAMP_RUN_ID; cat $LAMP_TRIGGER_FILE"
+gate = "cooldown"
+interval = "1h"
+"""
+BAD = '[automation]\nexec = "true"\ngate = "cron"\nschedule = "61 * * * *"\n'
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    root = tmp_path / "town"
+    assert run(["init", str(root)]) == 0
+    define(root, "hello", HELLO)
+    return root
+
+
+@pytest.fixture
+def lamp(town: Path, capsys: pytest.CaptureFixture[str]) -> Lamp:
+    capsys.readouterr()
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run(["--city", str(town), *arguments])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+def define(root: Path, name: str, text: str) -> Path:
+    file = root / ".gc" / "formulas" / "automations" / name / "automation.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    return file
+
+
+def answer(lamp: Lamp, *arguments: str) -> Any:
+    code, out, err = lamp(*arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_list_shows_a_file_s_automation_in_the_shape_of_every_surface(lamp: Lamp) -> None:
+    (one,) = answer(lamp, "automation", "list")
+    assert (one["scoped_name"], one["source"], one["enabled"], one["problems"]) == ("hello", "file", True, [])
+    assert one["action"]["kind"] == "exec"
+    assert one["triggers"][0]["kind"] == "cooldown"
+    assert one["path"].endswith("hello/automation.toml")
+
+
+def test_a_bad_file_is_listed_with_its_problem_and_its_neighbour_lives(lamp: Lamp, town: Path) -> None:
+    define(town, "bad", BAD)
+    found = {one["name"]: one for one in answer(lamp, "automation", "list")}
+    assert "has a minute of 61; minutes go from 0 to 59" in found["bad"]["problems"][0]
+    assert found["hello"]["problems"] == []
+
+
+def test_run_without_a_daemon_works_the_run_here_and_shows_its_output(lamp: Lamp) -> None:
+    code, out, _ = lamp("automation", "run", "hello", "--payload", '{"branch": "main"}')
+    assert code == 0
+    assert "hello run_" in out
+    assert '"branch": "main"' in out
+    assert "succeeded" in out
+
+
+def test_a_run_by_hand_moves_no_due_time(lamp: Lamp) -> None:
+    before = answer(lamp, "automation", "show", "hello")["triggers"][0]["next_due_at"]
+    answer(lamp, "automation", "run", "hello")
+    assert answer(lamp, "automation", "show", "hello")["triggers"][0]["next_due_at"] == before
+
+
+def test_a_failing_run_exits_1_and_keeps_exit_code_and_output(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "sad", "--exec", "echo oh no; exit 3", "--manual")
+    code, out, _ = lamp("automation", "run", "sad", "--json")
+    shown = json.loads(out)
+    assert code == 1
+    assert (shown["state"], shown["exit_code"], shown["output_tail"]) == ("failed", 3, "oh no\n")
+    (listed,) = answer(lamp, "run", "list", "--state", "failed")
+    assert listed["id"] == shown["id"]
+
+
+def test_retry_makes_a_new_run_linked_to_the_old(lamp: Lamp) -> None:
+    first = answer(lamp, "automation", "run", "hello")
+    second = answer(lamp, "run", "retry", first["id"])
+    assert (second["retry_of"], second["state"]) == (first["id"], "succeeded")
+    events = answer(lamp, "run", "show", first["id"])["events"]
+    assert [event["to"] for event in events][-1] == "succeeded"
+
+
+def test_check_exits_0_with_something_due_and_1_without(lamp: Lamp) -> None:
+    """Case 23 of the reference."""
+    code, out, _ = lamp("automation", "check")
+    assert code == 0
+    assert "yes" in out
+    assert "never run" in out
+    answer(lamp, "automation", "create", "later", "--exec", "true", "--daily", "03:30")
+    assert lamp("automation", "check", "later")[0] == 1
+
+
+def test_check_runs_the_condition(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "yes", "--exec", "true", "--condition", "true")
+    answer(lamp, "automation", "create", "no", "--exec", "true", "--condition", "exit 4")
+    assert lamp("automation", "check", "yes")[0] == 0
+    assert lamp("automation", "check", "no")[0] == 1
+
+
+def test_explain_says_in_sentences_why_and_when(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "later", "--exec", "true", "--weekly", "mon 14:30", "--timezone", "UTC")
+    answer(lamp, "automation", "disable", "later")
+    said = " ".join(answer(lamp, "automation", "explain", "later")["sentences"])
+    assert "disabled" in said
+    assert "Weekly on Mon at 14:30" in said
+
+
+def test_next_and_simulate_foretell_in_order(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "noon", "--exec", "true", "--cron", "0 12 * * *", "--timezone", "UTC")
+    times = answer(lamp, "automation", "next", "noon", "--count", "3")
+    assert [one["local"][11:16] for one in times] == ["12:00"] * 3
+    week = answer(lamp, "simulate", "--days", "7", "--from", "2026-12-01")
+    assert sum(one["scoped_name"] == "noon" for one in week) == 7
+    assert week == sorted(week, key=lambda one: one["at"])
+
+
+def test_edit_changes_only_what_is_named_and_rearms_the_trigger(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "tidy", "--exec", "true", "--daily", "09:00", "--timeout", "2m")
+    value = answer(lamp, "automation", "edit", "tidy", "--daily", "18:00")
+    assert value["triggers"][0]["human_schedule"].startswith("Daily at 18:00")
+    assert value["policies"]["timeout"] == "2m"
+
+
+def test_an_automation_of_a_file_is_read_only_here(lamp: Lamp) -> None:
+    code, _, err = lamp("automation", "edit", "hello", "--timeout", "1m")
+    assert code == 4
+    assert "Edit the file" in err
+    assert lamp("automation", "delete", "hello")[0] == 4
+
+
+def test_an_unknown_automation_gives_the_nearest_and_exits_3(lamp: Lamp) -> None:
+    code, _, err = lamp("automation", "show", "helo")
+    assert code == 3
+    assert "did you mean `hello`?" in err
+
+
+def test_a_definition_that_is_wrong_tells_every_problem_and_stores_nothing(lamp: Lamp) -> None:
+    code, _, err = lamp("automation", "create", "bad", "--exec", "true", "--daily", "25:00", "--set", "overlp=skip")
+    assert code == 2
+    assert "hour" in err
+    assert "did you mean `overlap`?" in err
+    assert lamp("automation", "show", "bad")[0] == 3
+
+
+def test_two_triggers_on_the_command_line_are_refused(lamp: Lamp) -> None:
+    code, _, err = lamp("automation", "create", "bad", "--exec", "true", "--daily", "09:00", "--cron", "* * * * *")
+    assert code == 2
+    assert "two triggers" in err
+
+
+def test_a_template_pre_fills_and_never_enables(lamp: Lamp, town: Path) -> None:
+    known = answer(lamp, "automation", "templates")
+    assert len(known) >= 8
+    for template in known:
+        name = f"from-{template['id']}"
+        value = answer(lamp, "automation", "create", name, "--template", template["id"], "--path", str(town))
+        assert (value["enabled"], value["action"]["kind"]) == (False, "agent")
+
+
+def test_export_and_import_make_the_round_trip(lamp: Lamp, tmp_path: Path) -> None:
+    answer(lamp, "automation", "create", "tidy", "--exec", "make tidy", "--weekly", "fri 17:00", "--retry", "2")
+    file = tmp_path / "tidy.toml"
+    assert lamp("automation", "export", "tidy", "--to", str(file))[0] == 0
+    before = answer(lamp, "automation", "show", "tidy")
+    answer(lamp, "automation", "delete", "tidy")
+    after = answer(lamp, "automation", "import", str(file))
+    for key in ("action", "policies", "timezone", "description"):
+        assert after[key] == before[key]
+    assert after["triggers"][0]["human_schedule"] == before["triggers"][0]["human_schedule"]
+
+
+def test_enable_starts_the_count_of_failures_anew(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "tidy", "--exec", "true", "--daily", "09:00", "--disabled")
+    assert answer(lamp, "automation", "enable", "tidy")["enabled"] is True
+    assert answer(lamp, "automation", "disable", "tidy")["enabled"] is False
+
+
+def test_pause_refuses_a_run_and_resume_says_what_it_lifted(lamp: Lamp) -> None:
+    assert answer(lamp, "pause")["changed"] is True
+    assert answer(lamp, "status")["paused"] is True
+    code, _, err = lamp("automation", "run", "hello")
+    assert code == 4
+    assert "paused" in err
+    assert lamp("suspend")[0] == 0
+    assert answer(lamp, "resume")["lifted"] == ["pause", "suspension"]
+    assert answer(lamp, "resume")["lifted"] == []
+
+
+def test_status_tells_runs_and_what_comes_next(lamp: Lamp) -> None:
+    answer(lamp, "automation", "run", "hello")
+    value = answer(lamp, "status")
+    assert value["runs"] == {"succeeded": 1}
+    assert value["next"][0]["scoped_name"] == "hello"
+
+
+def test_history_names_every_firing_with_its_run(lamp: Lamp) -> None:
+    ran = answer(lamp, "automation", "run", "hello")
+    (event,) = answer(lamp, "automation", "history", "hello")
+    assert (event["kind"], event["run"], event["run_state"]) == ("manual", ran["id"], "succeeded")
+
+
+def test_an_action_that_prints_much_keeps_only_the_end(lamp: Lamp, town: Path) -> None:
+    answer(lamp, "automation", "create", "loud", "--exec", "yes loud | head -c 50000000; echo the end", "--manual")
+    value = answer(lamp, "automation", "run", "loud")
+    assert value["output_tail"].endswith("the end\n")
+    assert len(value["output_tail"]) <= 64 * 1024
+    assert sum(path.stat().st_size for path in (town / ".gc").rglob("*") if path.is_file()) < 10_000_000
+
+
+def test_a_formula_run_stays_running_until_its_wisp_is_closed(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "cook", "--formula", "feature", "--manual", "--set", 'vars={"what": "a door"}')
+    code, out, err = lamp("automation", "run", "cook", "--json")
+    assert code == 0, err
+    value = json.loads(out)
+    assert value["state"] == "running"
+    steps = answer(lamp, "bead", "list", "--parent", value["wisp"])
+    assert sorted(step["title"] for step in steps) == [
+        "Build: a door", "Plan: a door", "Review: a door", "Test: a door",
+    ]  # fmt: skip
