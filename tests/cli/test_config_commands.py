@@ -90,7 +90,7 @@ def test_suspend_and_resume_leave_every_other_byte(lamp: Lamp, town: Path) -> No
     suspended = (town / "city.toml").read_text()
     assert suspended == TEXT.replace('name = "town"\n', 'name = "town"\nsuspended = true\n')
     code, out, _ = lamp("resume")
-    assert (code, out.strip()) == (0, "The city's suspension is lifted.")
+    assert (code, out.strip()) == (0, "Lifted: suspension.")
     assert (town / "city.toml").read_text() == suspended.replace("suspended = true", "suspended = false")
 
 
