@@ -70,8 +70,12 @@ def start(foreground: bool) -> None:  # noqa: FBT001  click passes flags by posi
     from lamplighter.kit import log
 
     log.set_up()
-    phases = run_once(_settings())
-    output.record({"phases": phases}, f"City started. Looked after: {', '.join(phases)}.")
+    made = run_once(_settings())
+    lines = [*made.done, *(f"Problem in {name}: {text}" for name, text in made.problems.items())]
+    end = "City started." if not made.problems else "City started, with problems."
+    output.record({"phases": made.phases, "done": made.done, "problems": made.problems}, "\n".join([*lines, end]))
+    if made.problems:
+        click.get_current_context().exit(1)
 
 
 @click.command("stop", cls=LampCommand, context_settings=CONTEXT)
