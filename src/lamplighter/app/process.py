@@ -218,6 +218,7 @@ class _Process:
             "reload": self._verb_reload(controller),
             "agents": self._verb_agents,
             "unquarantine": self._verb_unquarantine,
+            "kill": self._verb_kill,
         }
         server = ControlServer(self._paths.socket, verbs)
         await server.start()
@@ -282,6 +283,10 @@ class _Process:
         self._tower.patrol.memory.cleared(SessionName(str(request["session"])))
         self._tower.patrol.look_soon()
         return {"ok": True}
+
+    async def _verb_kill(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        killed = await self._tower.patrol.kill(SessionName(str(request["session"])), str(request["by"]))
+        return {"killed": killed}
 
     async def _verb_stop(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._stop.set()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from lamplighter.daemon.memory import Memory
@@ -27,7 +27,7 @@ from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.agents import Work, Workshop
-from lamplighter.ports.sessions import SessionAlive, SessionProvider, SessionUnknown
+from lamplighter.ports.sessions import GRACE, SessionAlive, SessionProvider, SessionUnknown
 from lamplighter.services.sessions import TAIL
 from lamplighter.store.sessions import SessionEnd
 
@@ -133,11 +133,18 @@ class Hands:
             await self._free(action.agent)
         return True
 
-    async def _end(self, session: SessionName, agent: str, kind: str, why: str) -> bool:
+    async def kill(self, session: SessionName, agent: str, by: str) -> bool:
+        """End it at once, because a person said so."""
+        try:
+            return await self._end(session, agent, "agent.killed", f"killed by {by}", grace=timedelta(0))
+        finally:
+            await self.memory.flush()
+
+    async def _end(self, session: SessionName, agent: str, kind: str, why: str, *, grace: timedelta = GRACE) -> bool:
         seen = self.sight.get(session)
         async with self._room:
             try:
-                await self.provider.stop(session)
+                await self.provider.stop(session, grace=grace)
             except LampError as error:
                 self.problems[f"agent {agent}"] = error.message
                 log.get().warning("agent.not_stopped", agent=agent, session=session, error=error.message)

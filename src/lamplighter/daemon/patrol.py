@@ -1,7 +1,7 @@
 """The patrol: looks, lets the one pure function decide, and has its actions carried out; an end is answered at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -116,6 +116,19 @@ class Patrol:
             sight = {name: self.sight[name] for name in chosen if name in self.sight}
             self._decide(replace(self.wanted, agents=agents), sight, whole=False)
 
+    async def kill(self, session: SessionName, by: str) -> bool:
+        """End a session at once, for a person; after whatever is under way with it. It is started again if wanted."""
+        while (busy := self._under_way.get(session)) is not None:
+            await asyncio.wait({busy})
+        seen = await self.provider.see(session)
+        if seen is None:
+            return False
+        self.sight[session] = seen
+        task = asyncio.create_task(self._guard(session, self.hands.kill(session, agent_of(seen), by)))
+        self._under_way[session] = task
+        await asyncio.wait({task})
+        return True
+
     def look_soon(self) -> None:
         self._look_at = self.clock.now()
         self._wake.set()
@@ -197,13 +210,14 @@ class Patrol:
         for action in made.actions:
             grouped.setdefault(action.session, []).append(action)
         for session, actions in grouped.items():
-            task = asyncio.create_task(self._carry_out(session, actions), name=f"agent {session}")
+            task = asyncio.create_task(self._guard(session, self.hands.carry_out(actions)), name=f"agent {session}")
             self._under_way[session] = task
 
-    async def _carry_out(self, session: SessionName, actions: list[Action]) -> None:
+    async def _guard(self, session: SessionName, work: Awaitable[bool]) -> None:
+        """What is under way with a session; when it is done, and did not fail, the session is looked at anew."""
         worth_a_look = False
         try:
-            worth_a_look = await self.hands.carry_out(actions)
+            worth_a_look = await work
         except LampError as error:
             log.get().warning("agent.action_failed", session=session, error=error.message)
             self._problem = error.message
