@@ -240,11 +240,11 @@ class Agents:
 async def _successor(provider: SessionProvider, before: Seen) -> str:
     try:
         async with asyncio.timeout(RESTART_LIMIT_S):
-            while True:
-                seen = await provider.see(before.name)
-                if seen is not None and seen.alive and seen.session_id != before.session_id:
-                    return seen.session_id
+            seen = await provider.see(before.name)
+            while seen is None or not seen.alive or seen.session_id == before.session_id:
                 await asyncio.sleep(POLL_S)
+                seen = await provider.see(before.name)
+            return seen.session_id
     except TimeoutError:
         raise Unavailable(
             f"Session {before.name} was not restarted within {RESTART_LIMIT_S:g} s.",

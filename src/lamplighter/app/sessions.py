@@ -14,6 +14,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.ports.sessions import SessionProvider
 
 _SCRIPT = "exec:"
+_HOMES = {"subprocess": "sessions", "tmux": "sessions-tmux"}
 
 
 def provider_name(city: City, env: Mapping[str, str]) -> str:
@@ -27,17 +28,27 @@ def provider_name(city: City, env: Mapping[str, str]) -> str:
 def open_provider(
     paths: CityPaths, city: City, env: Mapping[str, str], *, clock: Clock, ids: IdSource
 ) -> SessionProvider:
-    """The adapters are imported only where they are used. Raises UsageError for one that is not there."""
-    name, city_id = provider_name(city, env), paths.city_id()
+    """Raises UsageError for one that is not there."""
+    return open_named(provider_name(city, env), paths, env, clock=clock, ids=ids)
+
+
+def used_here(paths: CityPaths) -> tuple[str, ...]:
+    """Providers of this machine that the city's sessions were ever started with."""
+    return tuple(name for name, folder in _HOMES.items() if (paths.runtime / folder).is_dir())
+
+
+def open_named(name: str, paths: CityPaths, env: Mapping[str, str], *, clock: Clock, ids: IdSource) -> SessionProvider:
+    """The adapters are imported only where they are used."""
+    city_id = paths.city_id()
     if name == "subprocess":
         from lamplighter.adapters.sessions.subprocess import SubprocessProvider
 
-        return SubprocessProvider(paths.runtime / "sessions", city=city_id, clock=clock, ids=ids)
+        return SubprocessProvider(paths.runtime / _HOMES[name], city=city_id, clock=clock, ids=ids)
     if name == "tmux":
         from lamplighter.adapters.sessions.tmux import TmuxProvider
 
-        root = paths.runtime / "sessions-tmux"
-        return TmuxProvider(root, tmux_socket(paths, env), city=city_id, clock=clock, ids=ids, environ=env)
+        root, socket = paths.runtime / _HOMES[name], tmux_socket(paths, env)
+        return TmuxProvider(root, socket, city=city_id, clock=clock, ids=ids, environ=env)
     if name.startswith(_SCRIPT):
         from lamplighter.adapters.sessions.exec import ExecProvider
 

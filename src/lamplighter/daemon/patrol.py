@@ -142,13 +142,15 @@ class Patrol:
 
     async def settled(self) -> None:
         """Until nothing more follows by itself: for a pass that is made once."""
-        while True:
-            await self.demand.settled()
-            while self._under_way:
-                await asyncio.wait(list(self._under_way.values()))
-            if not self._changed and not self._is_due():
-                return
+        await self._rest()
+        while self._changed or self._is_due():
             await self.tick()
+            await self._rest()
+
+    async def _rest(self) -> None:
+        await self.demand.settled()
+        while self._under_way:
+            await asyncio.wait(list(self._under_way.values()))
 
     async def close(self) -> None:
         """No more decisions; what is under way is ended where it stands, and adopted by whoever comes next."""

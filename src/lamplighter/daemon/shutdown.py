@@ -1,7 +1,7 @@
 """Everything down: all are asked at once, waited for together, and the rest stopped side by side."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,6 +14,7 @@ from lamplighter.ports.sessions import SessionProvider
 from lamplighter.store.sessions import SessionEnd
 
 SIDE_BY_SIDE = 16
+ROUNDS = 3
 LAST_GRACE = timedelta(seconds=2)
 WHY = "the city stopped"
 
@@ -31,31 +32,51 @@ class Stopped:
     left: tuple[str, ...]
 
 
-async def stop_all(provider: SessionProvider, memory: Memory, *, within: timedelta) -> Stopped:
-    """Interrupt all, wait up to `within` but no longer than they live, stop the survivors. Zero stops at once."""
+async def stop_all(provider: SessionProvider, memory: Memory | None, *, within: timedelta) -> Stopped:
+    """Interrupt all, wait up to `within` but no longer than they live, stop the survivors. Zero stops at once.
+
+    A start that was under way may still come to something: what is found afterwards is stopped too.
+    """
     ended = provider.ended()
     seen = dict(await provider.seen())
     alive = {name for name, session in seen.items() if session.alive}
     if within > timedelta(0) and alive:
         await _side_by_side(alive, provider.interrupt)
         await _gone(provider, alive, ended, within)
-    grace = min(within, LAST_GRACE)
-    left: list[str] = []
     stopped: list[str] = []
+    left: list[str] = []
+    for _ in range(ROUNDS):
+        left = await _stop(provider, memory, seen, min(within, LAST_GRACE), stopped)
+        seen = dict(await provider.seen())
+        if not seen:
+            break
+    if memory is not None:
+        await memory.flush()
+    return Stopped(tuple(sorted(stopped)), tuple(left))
+
+
+async def _stop(
+    provider: SessionProvider,
+    memory: Memory | None,
+    seen: Mapping[SessionName, Seen],
+    grace: timedelta,
+    stopped: list[str],
+) -> list[str]:
+    """What would not stop, each with its reason."""
+    left: list[str] = []
 
     async def stop(name: SessionName) -> None:
-        agent = agent_of(seen[name])
         try:
             await provider.stop(name, grace=grace)
         except LampError as error:
             left.append(error.message)
             return
-        stopped.append(agent)
-        _record(memory, seen[name], agent)
+        stopped.append(agent_of(seen[name]))
+        if memory is not None:
+            _record(memory, seen[name], agent_of(seen[name]))
 
     await _side_by_side(seen, stop)
-    await memory.flush()
-    return Stopped(tuple(sorted(stopped)), tuple(left))
+    return left
 
 
 def _record(memory: Memory, seen: Seen, agent: str) -> None:
