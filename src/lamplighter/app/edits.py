@@ -11,14 +11,14 @@ from lamplighter.kit.errors import Conflict, LampError
 
 def switch_city(city: OpenCity, *, suspended: bool) -> bool:
     """Suspend or resume the whole city; False when it was so already."""
-    changed = _apply(city, edit.suspend_city(city.config, suspended=suspended))
+    changed = apply_edit(city, edit.suspend_city(city.config, suspended=suspended))
     if changed:
         _tell(city, "city.suspended" if suspended else "city.resumed", city.config.city.name)
     return changed
 
 
 def switch_rig(city: OpenCity, name: str, *, suspended: bool) -> bool:
-    changed = _apply(city, edit.suspend_rig(city.config, name, suspended=suspended))
+    changed = apply_edit(city, edit.suspend_rig(city.config, name, suspended=suspended))
     if changed:
         _tell(city, "rig.suspended" if suspended else "rig.resumed", name)
     return changed
@@ -33,7 +33,7 @@ def add_rig(city: OpenCity, path: Path, *, name: str | None, prefix: str | None,
     inside = path.is_relative_to(known.root)
     row: dict[str, object] = {"name": wanted, "path": str(path.relative_to(known.root) if inside else path)}
     row |= {key: value for key, value in {"prefix": prefix, "topology": topology}.items() if value}
-    _apply(city, edit.add_row(city.paths.config, "rigs", row))
+    apply_edit(city, edit.add_row(city.paths.config, "rigs", row))
     added = load_city(city.paths.root, env=city.settings.env).city.rig(wanted)
     if added is None:
         raise Conflict(f"Rig `{wanted}` was added but is not there.", hint="Look at city.toml and its fragments.")
@@ -41,7 +41,7 @@ def add_rig(city: OpenCity, path: Path, *, name: str | None, prefix: str | None,
     return added
 
 
-def _apply(city: OpenCity, change: edit.Edit) -> bool:
+def apply_edit(city: OpenCity, change: edit.Edit) -> bool:
     """Write the edit; if the configuration is then no longer right, the file is put back and the problem told."""
     if not change.changes:
         return False

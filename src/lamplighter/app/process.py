@@ -18,14 +18,19 @@ from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
+from lamplighter.app.patrol import build_patrol
 from lamplighter.app.settings import Settings
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host, locate
+from lamplighter.daemon.agent_phases import agent_phases
 from lamplighter.daemon.reloader import Reloader
+from lamplighter.daemon.shutdown import SessionsLeft, stop_all
 from lamplighter.daemon.ticks import Phase
 from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
+from lamplighter.domain.city.wanted import roster
+from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit import aio, log
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import SystemClock, rfc3339
@@ -33,6 +38,7 @@ from lamplighter.kit.errors import Fenced, LampError, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child, Supervisor
 from lamplighter.services import owners
+from lamplighter.services.agents import View, agent_rows
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import migrate, open_proofs, open_store, parse_place
 from lamplighter.store.proof import Proofs
@@ -65,8 +71,17 @@ def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
         lock.release()
 
 
-def run_once(settings: Settings) -> list[str]:
-    """One pass over every phase, then everything down again; returns the phases that ran."""
+@dataclass(frozen=True)
+class Pass:
+    """What one pass did: the phases that ran, what became of agents, and what stood in the way."""
+
+    phases: list[str]
+    done: list[str]
+    problems: dict[str, str]
+
+
+def run_once(settings: Settings) -> Pass:
+    """One pass over every phase, and all that follows from it; sessions live on."""
     paths = locate(settings)
     lock = ControllerLock(paths.lock)
     lock.take()
@@ -108,13 +123,17 @@ class _Process:
             stack.push_async_callback(_if_possible, self._tell, "controller.stopped", controller, {"pid": os.getpid()})
             started(report)
             await self._supervise(controller)
+            if self._stop.is_set():
+                await self._stop_sessions()
 
-    async def once(self) -> list[str]:
+    async def once(self) -> Pass:
         async with AsyncExitStack() as stack:
             controller, _ = await self._build(stack)
-            ran = await controller.ticks.tick()
+            phases = await controller.ticks.tick()
             await self._loops.once()
-            return [*ran, "automations"]
+            await self._tower.patrol.settled()
+            problems = controller.ticks.problems | self._tower.patrol.problems
+            return Pass([*phases, "automations"], self._tower.patrol.hands.done, problems)
 
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
         """Everything up to the first tick, with its undoing on the stack, last one first."""
@@ -146,6 +165,7 @@ class _Process:
             automations=self._loops,
         )
         await self._apply_automations(config)
+        self._tower = await build_patrol(stack, self._opened, config, store)
         self._reloader = self._reloading(controller, config)
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(wakes)
@@ -174,6 +194,7 @@ class _Process:
 
         async def swap(new: LoadedCity) -> None:
             await self._apply_automations(new)
+            self._tower.patrol.swap(roster(new))
             controller.ticks.swap(self._phases(controller, new), new.city.daemon.patrol_interval)
             self._watch.refresh(new.sources)
 
@@ -181,7 +202,8 @@ class _Process:
         return Reloader(config, load, swap, controller.store, self._clock)
 
     def _phases(self, controller: Controller, config: LoadedCity) -> list[Phase]:
-        return [Phase("reload", self._reloader.tick), *controller.phases(config.city)]
+        agents = agent_phases(self._tower.patrol)
+        return [Phase("reload", self._reloader.tick), *agents, *controller.phases(config.city)]
 
     async def _notice_changes(self, controller: Controller) -> None:
         async for _ in self._watch.changes():
@@ -194,6 +216,9 @@ class _Process:
             "status": self._verb_status(controller),
             "wake": self._verb_wake(controller),
             "reload": self._verb_reload(controller),
+            "agents": self._verb_agents,
+            "unquarantine": self._verb_unquarantine,
+            "kill": self._verb_kill,
         }
         server = ControlServer(self._paths.socket, verbs)
         await server.start()
@@ -206,6 +231,7 @@ class _Process:
         """Until told to stop, or until a part fails for good, which is raised."""
         supervisor = Supervisor(self._clock)
         children = [
+            Child("patrol", self._tower.patrol.run),
             Child("ticks", controller.ticks.loop),
             Child("watch", partial(self._notice_changes, controller), stop=self._end_watch),
             *self._loops.children(),
@@ -219,6 +245,15 @@ class _Process:
         tree.cancel()
         with suppress(asyncio.CancelledError):
             await tree
+
+    async def _stop_sessions(self) -> None:
+        """Everything the city started goes down with it; what would not is told, and ends this process in failure."""
+        await self._tower.patrol.close()
+        within = self._reloader.current.city.daemon.shutdown_timeout
+        stopped = await stop_all(self._tower.provider, self._tower.memory, within=within)
+        log.get().info("agents.stopped", count=len(stopped.agents))
+        if stopped.left:
+            raise SessionsLeft(stopped.left)
 
     async def _end_watch(self) -> None:
         self._watch.close()
@@ -239,6 +274,20 @@ class _Process:
         log.get().info("stop.asked", signal=number.name)
         self._stop.set()
 
+    async def _verb_agents(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
+        patrol = self._tower.patrol
+        view = View(patrol.roster, patrol.sight, patrol.memory.histories, patrol.verdicts, self._clock.now(), kept=True)
+        return {"agents": agent_rows(view)}
+
+    async def _verb_unquarantine(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._tower.patrol.memory.cleared(SessionName(str(request["session"])))
+        self._tower.patrol.look_soon()
+        return {"ok": True}
+
+    async def _verb_kill(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        killed = await self._tower.patrol.kill(SessionName(str(request["session"])), str(request["by"]))
+        return {"killed": killed}
+
     async def _verb_stop(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._stop.set()
         return {"ok": True, "pid": os.getpid()}
@@ -253,7 +302,7 @@ class _Process:
                 "since": rfc3339(self._since),
                 "last_tick_at": None if last is None else rfc3339(last),
                 "config_error": self._reloader.error,
-                "problems": controller.ticks.problems,
+                "problems": controller.ticks.problems | self._tower.patrol.problems,
             }
 
         return status

@@ -1,10 +1,12 @@
 """How a city is, and stopping it, from outside its process."""
 
 import time
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from lamplighter.adapters.control import ask
-from lamplighter.adapters.files.lock import controller_pid
+from lamplighter.adapters.files.lock import ControllerLock, controller_pid
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.events import EventFilter
 from lamplighter.kit.durations import parse_duration
@@ -21,19 +23,32 @@ DOWN: dict[str, Any] = {
     "problems": {},
 }
 PAUSE = 0.02
+SPARE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a stop found: the controller's pid, if one ran, and agents it had to stop without one."""
+
+    pid: int | None
+    agents: tuple[str, ...]
 
 
 def city_status(city: OpenCity) -> dict[str, Any]:
     """The shape of `lamp status --json`; works with and without a running daemon."""
     beads, head = city.store.read(lambda tx: (tx.beads.counts(), events.latest(tx, EventFilter(), limit=1)))
     glance = city.store.read(overview, city.clock.now())
+    agents, suspended, problem = _agents(city)
+    controller = _controller(city)
+    if problem and not controller["config_error"]:
+        controller = controller | {"config_error": problem}
     return {
         "city": _name(city),
         "root": str(city.paths.root),
         "paused": glance.paused,
-        "suspended": _suspended(city),
-        "controller": _controller(city),
-        "agents": [],
+        "suspended": suspended,
+        "controller": controller,
+        "agents": agents,
         "runs": glance.runs,
         "attention": glance.attention,
         "next": glance.next,
@@ -43,12 +58,39 @@ def city_status(city: OpenCity) -> dict[str, Any]:
     }
 
 
-def stop_city(city: OpenCity, *, within: str) -> int | None:
-    """Ask the controller to stop and wait until it is gone; its pid, or None when none ran."""
+def stop_city(city: OpenCity, *, within: str | None) -> Outcome:
+    """Bring everything down, by the controller where one runs; returns when all is down, and raises when it is not."""
+    limit = _limit(city, within)
+    pid = _stop_controller(city, limit)
+    return Outcome(pid, _stop_sessions(city))
+
+
+def _limit(city: OpenCity, within: str | None) -> float:
+    """As long as the city allows its agents, and some more, when nothing is said."""
+    if within is None:
+        try:
+            return (city.config.city.daemon.shutdown_timeout + SPARE).total_seconds()
+        except LampError:  # a file that is wrong just now must not keep anybody from stopping
+            return SPARE.total_seconds()
     try:
-        limit = parse_duration(within).total_seconds()
+        return parse_duration(within).total_seconds()
     except ValueError as error:
         raise UsageError(f"--within: {error}.") from error
+
+
+def _stop_sessions(city: OpenCity) -> tuple[str, ...]:
+    """What no controller stopped: sessions of `lamp start`, or of one that was killed. Raises SessionsLeft."""
+    from lamplighter.app.stopping import stop_sessions
+
+    lock = ControllerLock(city.paths.lock)
+    lock.take()
+    try:
+        return stop_sessions(city)
+    finally:
+        lock.release()
+
+
+def _stop_controller(city: OpenCity, limit: float) -> int | None:
     pid = controller_pid(city.paths.lock)
     if pid is None:
         return None
@@ -58,7 +100,7 @@ def stop_city(city: OpenCity, *, within: str) -> int | None:
         asked = asked or _asked_to_stop(city, last_try=time.monotonic() > deadline)
         if time.monotonic() > deadline:
             raise Unavailable(
-                f"The controller (process {pid}) did not stop within {within}.",
+                f"The controller (process {pid}) did not stop within {limit:g} s.",
                 hint=f"`lamp status` shows what it does; `kill {pid}` sends it a signal.",
             )
         time.sleep(PAUSE)
@@ -86,11 +128,16 @@ def _controller(city: OpenCity) -> dict[str, Any]:
         return DOWN | {"running": True, "pid": pid, "problems": {"control": error.message}}
 
 
-def _suspended(city: OpenCity) -> bool:
+def _agents(city: OpenCity) -> tuple[list[dict[str, Any]], bool, str | None]:
+    """Their rows, whether the city is suspended, and what is wrong with a configuration that cannot be read."""
+    from lamplighter.app.agents import Agents
+
+    rows: list[dict[str, Any]] = []
     try:
-        return city.config.city.workspace.suspended
-    except LampError:  # a broken file is told beside this, by the controller or by `lamp config check`
-        return False
+        rows = Agents(city).rows()
+        return rows, city.config.city.workspace.suspended, None
+    except LampError as error:
+        return rows, False, error.message
 
 
 def _name(city: OpenCity) -> str:

@@ -1,8 +1,10 @@
-"""`lamp up`, `start`, `stop`, `status`: the city as a whole."""
+"""`lamp up`, `start`, `stop`, `restart`, `status`: the city as a whole."""
 
+import logging
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -66,28 +68,75 @@ def start(foreground: bool) -> None:  # noqa: FBT001  click passes flags by posi
     if foreground:
         run_foreground()
         return
+    _start_once()
+
+
+def _start_once() -> None:
     from lamplighter.app.process import run_once
     from lamplighter.kit import log
 
-    log.set_up()
-    phases = run_once(_settings())
-    output.record({"phases": phases}, f"City started. Looked after: {', '.join(phases)}.")
+    log.set_up(level=logging.WARNING)
+    made = run_once(_settings())
+    lines = [*made.done, *(f"Problem in {name}: {text}" for name, text in made.problems.items())]
+    end = "City started." if not made.problems else "City started, with problems."
+    output.record({"phases": made.phases, "done": made.done, "problems": made.problems}, "\n".join([*lines, end]))
+    if made.problems:
+        click.get_current_context().exit(1)
 
 
 @click.command("stop", cls=LampCommand, context_settings=CONTEXT)
-@click.option("--within", default="30s", show_default=True, metavar="DURATION", help="How long to wait for it.")
-def stop(within: str) -> None:
-    """Stop the city; returns when everything is down."""
+@click.option(
+    "--within", metavar="DURATION", help="How long to wait; the city's shutdown_timeout and 30s when left out."
+)
+def stop(within: str | None) -> None:
+    """Stop the city and its agents; returns when everything is down."""
+    stop_and_tell(within)
+
+
+def stop_and_tell(within: str | None) -> None:
     from lamplighter.app.status import stop_city
 
-    pid = stop_city(city(), within=within)
-    text = f"City stopped (process {pid})." if pid is not None else "The city was not running."
-    output.record({"stopped": True, "pid": pid}, text)
+    done = stop_city(city(), within=within)
+    lines = [f"Stopped agent `{name}`." for name in done.agents]
+    if done.pid is not None:
+        lines.append(f"City stopped (process {done.pid}).")
+    else:
+        lines.append("City stopped." if done.agents else "The city was not running.")
+    output.record({"stopped": True, "pid": done.pid, "agents": list(done.agents)}, "\n".join(lines))
+
+
+@click.command("restart", cls=LampCommand, context_settings=CONTEXT)
+@click.option("--within", metavar="DURATION", help="How long to wait for the stop.")
+def restart(within: str | None) -> None:
+    """Stop the city and start it again: in the background where a daemon ran, else once, as `lamp start` does."""
+    from lamplighter.app.background import start_background
+    from lamplighter.app.status import stop_city
+
+    done = stop_city(city(), within=within)
+    if done.pid is None:
+        _start_once()
+        return
+    pid = start_background(city(), within=30.0)
+    output.record({"pid": pid, "before": done.pid}, f"City restarted (process {pid}).")
 
 
 @click.command("status", cls=LampCommand, context_settings=CONTEXT)
-def status() -> None:
-    """How the city is: its controller, its work, what needs a person."""
+@click.option("--watch", is_flag=True, help="Show it again and again; Ctrl-C ends it.")
+@click.option(
+    "--every", default=2.0, show_default=True, type=click.FloatRange(0.2, 3600), help="Seconds, with --watch."
+)
+def status(*, watch: bool, every: float) -> None:
+    """How the city is: its controller, its agents, its work, what needs a person."""
+    _show_status()
+    while watch:
+        time.sleep(every)
+        if not output.wants_json():
+            click.clear()
+        city().__dict__.pop("config", None)  # it may be another by now
+        _show_status()
+
+
+def _show_status() -> None:
     from lamplighter.app.status import city_status
 
     value = city_status(city())
@@ -112,7 +161,13 @@ def status() -> None:
             "Last event": value["last_event"],
         },
     )
+    if value["agents"] and not output.wants_json():
+        from lamplighter.cli.agent import COLUMNS, shown
+
+        up = sum(row["state"] in {"running", "draining"} for row in value["agents"])
+        click.echo(f"\n{up} of {len(value['agents'])} agents run:")
+        output.table(shown(value["agents"]), COLUMNS, empty="")
 
 
 def command_for(name: str) -> click.Command:
-    return {"up": up, "start": start, "stop": stop, "status": status}[name]
+    return {"up": up, "start": start, "stop": stop, "restart": restart, "status": status}[name]

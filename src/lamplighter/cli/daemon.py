@@ -2,8 +2,11 @@
 
 import click
 
-from lamplighter.cli.base import group
-from lamplighter.cli.control import run_foreground
+from lamplighter.cli import output
+from lamplighter.cli.base import city, group
+from lamplighter.cli.control import run_foreground, stop_and_tell
+from lamplighter.kit.durations import parse_duration
+from lamplighter.kit.errors import UsageError
 
 daemon = group("The city's process.")
 
@@ -12,6 +15,96 @@ daemon = group("The city's process.")
 def run() -> None:
     """Run the city in the foreground: the same as `lamp up`."""
     run_foreground()
+
+
+@daemon.command("start")
+@click.option("--within", default="30s", show_default=True, metavar="DURATION", help="How long to wait for its answer.")
+def start(within: str) -> None:
+    """Run the city in the background; returns when it answers. Its log is `.gc/daemon.log`."""
+    from lamplighter.app.background import start_background
+
+    try:
+        limit = parse_duration(within).total_seconds()
+    except ValueError as error:
+        raise UsageError(f"--within: {error}.") from error
+    pid = start_background(city(), within=limit)
+    output.record({"pid": pid, "log": str(city().paths.log)}, f"The city runs in the background (process {pid}).")
+
+
+@daemon.command("stop")
+@click.option(
+    "--within", metavar="DURATION", help="How long to wait; the city's shutdown_timeout and 30s when left out."
+)
+def stop(within: str | None) -> None:
+    """Stop the city; returns when everything is down."""
+    stop_and_tell(within)
+
+
+@daemon.command("status")
+def status() -> None:
+    """Whether the city's process runs; fails when it does not."""
+    from lamplighter.app.status import city_status
+
+    value = city_status(city())["controller"]
+    running = value["running"]
+    text = f"running, process {value['pid']}, since {output.local(value['since'])}" if running else "not running"
+    shown = {"Daemon": text, "Last tick": output.local(value["last_tick_at"]), "Problem": value["config_error"]}
+    output.fields(value, shown | {f"Problem in {name}": said for name, said in value["problems"].items()})
+    if not running:
+        click.get_current_context().exit(1)
+
+
+@daemon.command("logs")
+@click.option("--lines", "-n", default=50, show_default=True, type=click.IntRange(1, 1_000_000), help="So many.")
+@click.option("--follow", "-f", is_flag=True, help="Go on showing what comes; Ctrl-C ends it.")
+def logs(lines: int, *, follow: bool) -> None:
+    """The last lines of the log of a daemon in the background."""
+    from lamplighter.app import background
+
+    path = city().paths.log
+    found = background.last_lines(path, lines)
+    output.record({"log": str(path), "lines": found}, output.plain("\n".join(found)) if found else "The log is empty.")
+    if follow:
+        background.follow(path, lambda line: click.echo(output.plain(line)))
+
+
+@daemon.command("install")
+@click.option("--system", is_flag=True, help="For the whole machine, not for this user alone; needs root.")
+@click.option("--print", "only_print", is_flag=True, help="Show the file; write nothing.")
+def install(*, system: bool, only_print: bool) -> None:
+    """Make the city a service: a systemd unit, or a launchd property list on macOS."""
+    from lamplighter.app import service_units
+
+    opened = city()
+    unit = service_units.unit_for(opened.paths, opened.settings.env, system=system)
+    if only_print:
+        output.record({"path": str(unit.path), "content": unit.content}, unit.content.rstrip("\n"))
+        return
+    unit.path.parent.mkdir(parents=True, exist_ok=True)
+    unit.path.write_text(unit.content, encoding="utf-8")
+    left = service_units.run_all(unit.enable)
+    _tell_unit(f"Wrote {unit.path}.", str(unit.path), left)
+
+
+@daemon.command("uninstall")
+@click.option("--system", is_flag=True, help="The one for the whole machine.")
+def uninstall(*, system: bool) -> None:
+    """Take the service away; the daemon is stopped with it."""
+    from lamplighter.app import service_units
+
+    opened = city()
+    unit = service_units.unit_for(opened.paths, opened.settings.env, system=system)
+    if not unit.path.exists():
+        output.record({"path": str(unit.path), "left": []}, "The city is not installed as a service.")
+        return
+    left = service_units.run_all(unit.disable)
+    unit.path.unlink()
+    _tell_unit(f"Removed {unit.path}.", str(unit.path), left)
+
+
+def _tell_unit(done: str, path: str, left: list[str]) -> None:
+    by_hand = ["Now run by hand:", *(f"  {command}" for command in left)] if left else []
+    output.record({"path": path, "left": left}, "\n".join([done, *by_hand]))
 
 
 def command_for(_name: str) -> click.Command:

@@ -20,6 +20,7 @@ EXIT_CODES = {
     Kind.UNAVAILABLE: 5,
 }
 _STATE_COLOURS = {
+    "starting": "yellow", "draining": "yellow", "crashed": "red", "quarantined": "red", "suspended": "bright_black",
     "closed": "bright_black", "in_progress": "yellow", "open": "green", "running": "green", "stopped": "bright_black",
 }  # fmt: skip
 

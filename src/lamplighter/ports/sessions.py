@@ -99,6 +99,10 @@ class SessionProvider(Protocol):
         """The state of all sessions of this city, at the cost of one look."""
         ...
 
+    async def see(self, name: SessionName) -> Seen | None:
+        """The state of one session of this city, at the cost of that one alone; None where there is none."""
+        ...
+
     def ended(self) -> AsyncIterator[SessionName]:
         """Names of sessions whose program ended, as it happens, from this call on; called inside the running loop.
 

@@ -71,6 +71,15 @@ DELETE_TREES = """
         SELECT id FROM beads WHERE city_id = :city AND id {any:tops}
         UNION SELECT beads.id FROM beads JOIN below ON beads.parent_id = below.id WHERE beads.city_id = :city)
     DELETE FROM beads WHERE city_id = :city AND id IN (SELECT id FROM below)"""
+# the index beads_by_status serves this
+AT_WORK = """
+    SELECT DISTINCT assignee FROM beads
+    WHERE city_id = :city AND status = 'in_progress' AND assignee IS NOT NULL"""
+# the indexes beads_by_assignee and bead_labels_by_label serve these
+HELD = "SELECT id FROM beads WHERE city_id = :city AND assignee = :assignee AND status = 'in_progress' ORDER BY id"
+WAITING = """
+    SELECT count(*) AS count FROM bead_labels AS l JOIN beads AS b ON b.city_id = l.city_id AND b.id = l.bead_id
+    WHERE l.city_id = :city AND l.label = :label AND b.status <> 'closed'"""
 COUNT = "SELECT status, count(*) AS count FROM beads WHERE city_id = :city GROUP BY status"
 
 
@@ -183,6 +192,18 @@ class Beads:
     def delete_trees(self, tops: list[str]) -> int:
         """Delete these with everything below them."""
         return self._db.execute(DELETE_TREES, {"city": self._city, "tops": json.dumps(tops)})
+
+    def at_work(self) -> frozenset[str]:
+        """Who holds a bead in progress."""
+        return frozenset(row["assignee"] for row in self._db.rows(AT_WORK, {"city": self._city}))
+
+    def held_by(self, assignee: str) -> list[str]:
+        return [row["id"] for row in self._db.rows(HELD, {"city": self._city, "assignee": assignee})]
+
+    def waiting(self, label: str) -> int:
+        """How many with that label are open or in progress."""
+        row = self._db.row(WAITING, {"city": self._city, "label": label})
+        return 0 if row is None else row["count"]
 
     def counts(self) -> dict[str, int]:
         return {row["status"]: row["count"] for row in self._db.rows(COUNT, {"city": self._city})}

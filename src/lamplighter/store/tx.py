@@ -9,6 +9,7 @@ from lamplighter.store.db import Db
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from lamplighter.store.agents import Agents
     from lamplighter.store.automations import Automations
     from lamplighter.store.beads import Beads
     from lamplighter.store.cities import Cities
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from lamplighter.store.outbox import Outbox
     from lamplighter.store.owners import Owners
     from lamplighter.store.runs import Runs
+    from lamplighter.store.sessions import Sessions
     from lamplighter.store.trigger_events import TriggerEvents
     from lamplighter.store.triggers import Triggers
 
@@ -87,6 +89,18 @@ class Tx:
         from lamplighter.store.outbox import Outbox
 
         return Outbox(self.db, self.city, self._wakes)
+
+    @cached_property
+    def sessions(self) -> "Sessions":
+        from lamplighter.store.sessions import Sessions
+
+        return Sessions(self.db, self.city)
+
+    @cached_property
+    def agents(self) -> "Agents":
+        from lamplighter.store.agents import Agents
+
+        return Agents(self.db, self.city)
 
     def wake(self, topic: str) -> None:
         """Ask for a wake-up of everyone who waits for `topic`, sent once this transaction has committed."""

@@ -127,6 +127,9 @@ class ExecProvider:
         found = _parse_state(told) if told is not None else await self._ask_each()
         return {seen.name: seen for seen in found if seen.meta.get(meta.ENV_CITY_ID) == self._city}
 
+    async def see(self, name: SessionName) -> Seen | None:
+        return (await self.seen()).get(name)
+
     def ended(self) -> AsyncIterator[SessionName]:
         if self._polling is None:
             self._polling = asyncio.create_task(self._watch())

@@ -53,6 +53,10 @@ class FailProvider:
     async def seen(self) -> Mapping[SessionName, Seen]:
         return {}
 
+    async def see(self, name: SessionName) -> Seen | None:
+        del name
+        return None
+
     def ended(self) -> AsyncIterator[SessionName]:
         return Endings().listen()
 

@@ -153,6 +153,10 @@ class FakeProvider:
             name: self._view(session) for (city, name), session in self.world.sessions.items() if city == self._city
         }
 
+    async def see(self, name: SessionName) -> Seen | None:
+        session = self._find(name)
+        return None if session is None else self._view(session)
+
     def ended(self) -> AsyncIterator[SessionName]:
         return self._endings.listen()
 

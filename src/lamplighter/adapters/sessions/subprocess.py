@@ -117,6 +117,10 @@ class SubprocessProvider:
         self._watch_all(record for record, _ in found)
         return settled
 
+    async def see(self, name: SessionName) -> Seen | None:
+        record = self._records.read(name)
+        return None if record is None else await self._see(record)
+
     def ended(self) -> AsyncIterator[SessionName]:
         listener = self._endings.listen()
         self._watch_all(self._records.all())

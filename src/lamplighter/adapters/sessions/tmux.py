@@ -159,6 +159,10 @@ class TmuxProvider:
         self._watch_all(panes)
         return {seen.name: seen for seen in await self._views(panes)}
 
+    async def see(self, name: SessionName) -> Seen | None:
+        pane = await self._pane(name)
+        return None if pane is None else (await self._views([pane]))[0]
+
     def ended(self) -> AsyncIterator[SessionName]:
         listener = self._endings.listen()
         self._do_aside(self._watch_found())

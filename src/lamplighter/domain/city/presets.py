@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from lamplighter.domain.city.model import Provider
+from lamplighter.domain.sessions.presets.catalogue import PRESETS
 
 _ANGLE = "\u276f "  # the heavy angle that these programs print before their input line
 
-# The order is the order of detection on PATH.
-builtin_providers: Mapping[str, Provider] = MappingProxyType(
+NOT_DETECTED = frozenset({"shell"})  # a shell is on every path, and never meant by silence
+
+_GAS_CITY: Mapping[str, Provider] = MappingProxyType(
     {
         "claude": Provider(
             display_name="Claude Code",
@@ -55,5 +57,17 @@ builtin_providers: Mapping[str, Provider] = MappingProxyType(
             process_names=("opencode", "node", "bun"),
             env=MappingProxyType({"OPENCODE_PERMISSION": '{"*":"allow"}'}),
         ),
+    }
+)
+
+# The order is the order of detection on PATH.
+builtin_providers: Mapping[str, Provider] = MappingProxyType(
+    {
+        **_GAS_CITY,
+        **{
+            name: Provider(display_name=preset.title, command=preset.program, process_names=preset.process_names)
+            for name, preset in PRESETS.items()
+            if name not in _GAS_CITY
+        },
     }
 )

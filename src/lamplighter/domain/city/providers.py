@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lamplighter.domain.city.model import Agent, City, Provider
-from lamplighter.domain.city.presets import builtin_providers
+from lamplighter.domain.city.presets import NOT_DETECTED, builtin_providers
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.nearest import did_you_mean
 
@@ -66,7 +66,8 @@ def program(city: City, agent: Agent, installed: Callable[[str], bool]) -> Progr
 
 
 def _detected(city: City, installed: Callable[[str], bool]) -> str:
-    return next((name for name, known in known_providers(city).items() if installed(known.command)), "")
+    found = (name for name, known in known_providers(city).items() if installed(known.command))
+    return next((name for name in found if name not in NOT_DETECTED or name in city.providers), "")
 
 
 def _with_agent(name: str, provider: Provider, agent: Agent) -> Program:

@@ -26,7 +26,9 @@ Verdict = Same | Refused | Swap
 
 
 def judge(current: LoadedCity, new: LoadedCity) -> Verdict:
-    """Pure: what a running city does about `new`. Its name and its database cannot change under it."""
+    """Pure: what a running city does about `new`. Its name, its database and its session
+    provider cannot change under it.
+    """
     if new.revision == current.revision and new.city == current.city:
         return Same()
     if new.city.name != current.city.name:
@@ -36,6 +38,8 @@ def judge(current: LoadedCity, new: LoadedCity) -> Verdict:
         )
     if new.city.store.url != current.city.store.url:
         return Refused("store.url: cannot change while the city runs; restart it")
+    if new.city.session.provider != current.city.session.provider:
+        return Refused("session.provider: cannot change while the city runs; restart it")
     return Swap(_changed(current.city, new.city) or ("files",))
 
 

@@ -43,6 +43,13 @@ class SessionContract:
         assert seen.session_id == started.session_id != ""
         assert seen.started_at is not None
 
+    async def test_one_session_is_seen_as_all_are_seen(self, provider: SessionProvider, tmp_path: Path) -> None:
+        await provider.start(puppet("alpha", tmp_path, meta={"GC_CONFIG_HASH": "abc"}))
+        together, alone = (await provider.seen())[ALPHA], await provider.see(ALPHA)
+        assert alone is not None
+        assert replace(alone, last_activity=None) == replace(together, last_activity=None)
+        assert await provider.see(BETA) is None
+
     async def test_starting_a_living_session_is_refused(self, provider: SessionProvider, tmp_path: Path) -> None:
         first = await provider.start(puppet("alpha", tmp_path))
         with pytest.raises(SessionAlive):

@@ -1,0 +1,165 @@
+"""Builds sessions on this machine: looks for programs and branches, lays out hook files and the programs' own files."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lamplighter.adapters.files.atomic import write_atomically
+from lamplighter.domain.city.build import Built, CannotBuild, Surroundings, built
+from lamplighter.domain.city.hooks import HookFile, hook_files, hooks_of
+from lamplighter.domain.city.loaded import LoadedCity
+from lamplighter.domain.city.model import Agent
+from lamplighter.domain.city.variables import Branches, rig_of, session_name, work_dir
+from lamplighter.domain.sessions.model import NOTHING, SessionSpec
+from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
+from lamplighter.kit.clock import Clock
+
+_OWN = "lamp"
+
+
+@dataclass(frozen=True)
+class FileWorkshop:
+    """`runtime` is the city's `.gc`; `env` is that of the process that starts sessions."""
+
+    runtime: Path
+    env: Mapping[str, str]
+    clock: Clock
+    setup_env: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+
+    def build(self, loaded: LoadedCity, agent: Agent, instance: str) -> SessionSpec:
+        place = work_dir(loaded.city, agent)
+        self._need_rig(loaded, agent)
+        parent = {**self.env, "PATH": with_own(self.env.get("PATH", os.defpath))}
+        path = agent.env.get("PATH", parent["PATH"])
+        around = Surroundings(
+            parent=parent,
+            installed=lambda command: shutil.which(command, path=path) is not None,
+            files_dir=str(self.runtime / "agents" / session_name(loaded.city, instance)),
+            now=self.clock.now(),
+            branches=branches_of(place),
+            as_root=os.geteuid() == 0,
+            setup_env=self.setup_env,
+        )
+        made = built(loaded, agent, instance, around)
+        try:
+            self._lay_out(loaded, agent, made, around.files_dir)
+        except OSError as error:
+            raise CannotBuild(
+                f"Agent `{instance}` cannot be prepared: {error.filename}: {error.strerror}.",
+                hint="Check the owner, mode and disk of that place.",
+            ) from error
+        return made.spec
+
+    def _need_rig(self, loaded: LoadedCity, agent: Agent) -> None:
+        """A rig that is not there must not be made by a start."""
+        rig = rig_of(loaded.city, agent)
+        if rig is not None and not loaded.city.rig_path(rig).is_dir():
+            raise CannotBuild(
+                f"Agent `{agent.qualified_name}` cannot start: the directory of rig `{rig.name}`, "
+                f"{loaded.city.rig_path(rig)}, is not there.",
+                hint="Mend the rig's path in city.toml, or check the project out there.",
+            )
+
+    def _lay_out(self, loaded: LoadedCity, agent: Agent, made: Built, files_dir: str) -> None:
+        names = hooks_of(loaded.city, agent, made.provider)
+        for file in hook_files(names, loaded.city.root, Path(made.spec.work_dir)):
+            install(file)
+        homes = {
+            Place.FILES: Path(files_dir),
+            Place.HOME: Path(made.spec.env.get("HOME", str(Path.home()))),
+            Place.WORK: Path(made.spec.work_dir),
+        }
+        for seed in made.files:
+            put(seed, homes[seed.place])
+
+
+def with_own(path: str) -> str:
+    """`path` with the directory of this very program behind it, where `lamp` is not on it: agents call it."""
+    if shutil.which(_OWN, path=path) is not None:
+        return path
+    return f"{path}:{Path(sys.executable).parent}"
+
+
+def install(file: HookFile) -> bool:
+    """False where something stands already: whatever it is, it stays."""
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        return False
+    with os.fdopen(handle, "w", encoding="utf-8") as writing:
+        writing.write(file.content)
+    return True
+
+
+def put(seed: SeedFile, home: Path) -> None:
+    target = home / seed.path
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    content = seed.content
+    if seed.writing is Writing.MERGE_JSON and target.exists():
+        known = _json(target)
+        if known is None:
+            return  # not JSON as we know it: a person's, and not ours to mend
+        merged = merge(known, json.loads(content))
+        if merged == known:
+            return
+        content = json.dumps(merged, indent=2)
+    write_atomically(target, content.encode(), mode=0o600)
+
+
+def merge(theirs: dict[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys are added; what is said already stays. Lists gain what they lack."""
+    merged = dict(theirs)
+    for key, value in ours.items():
+        known = merged.get(key)
+        if key not in merged:
+            merged[key] = value
+        elif isinstance(known, dict) and isinstance(value, dict):
+            merged[key] = merge(known, value)
+        elif isinstance(known, list) and isinstance(value, list):
+            merged[key] = known + [entry for entry in value if entry not in known]
+    return merged
+
+
+def branches_of(directory: Path) -> Branches:
+    """What git would say, read from its files: a start must not wait for a process."""
+    git = _git_dir(directory)
+    if git is None:
+        return Branches()
+    shared = git / _line(git / "commondir") if (git / "commondir").exists() else git
+    default = _branch(_line(shared / "refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/")
+    return Branches(_branch(_line(git / "HEAD"), "ref: refs/heads/"), default)
+
+
+def _git_dir(directory: Path) -> Path | None:
+    for place in (directory, *directory.parents):
+        git = place / ".git"
+        if git.is_dir():
+            return git
+        if git.is_file():
+            return place / _branch(_line(git), "gitdir: ")
+    return None
+
+
+def _line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _branch(line: str, prefix: str) -> str:
+    return line.removeprefix(prefix) if line.startswith(prefix) else ""
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

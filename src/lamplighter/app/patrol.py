@@ -1,0 +1,54 @@
+"""Builds the patrol of a city from its parts."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from lamplighter.adapters.files.workshop import FileWorkshop
+from lamplighter.adapters.pool_check import ShellPoolCheck
+from lamplighter.app.beads import bead_provider, bead_store
+from lamplighter.app.sessions import open_provider, provider_name, setup_env
+from lamplighter.app.wiring import OpenCity, host
+from lamplighter.daemon.memory import Memory, Where
+from lamplighter.daemon.patrol import Patrol
+from lamplighter.domain.city.loaded import LoadedCity
+from lamplighter.domain.city.wanted import roster
+from lamplighter.ports.agents import Work
+from lamplighter.ports.sessions import SessionProvider
+from lamplighter.services.outside_work import OutsideWork
+from lamplighter.services.work import OwnWork
+from lamplighter.store.tx import Store
+
+_OWN_BEADS = ("store", "file")
+
+
+@dataclass(frozen=True)
+class Watchtower:
+    """The patrol and what it works with."""
+
+    patrol: Patrol
+    provider: SessionProvider
+    memory: Memory
+
+
+async def build_patrol(stack: AsyncExitStack, opened: OpenCity, config: LoadedCity, store: Store) -> Watchtower:
+    """What it opens is closed by `stack`; sessions live on."""
+    env = opened.settings.env
+    provider = open_provider(opened.paths, config.city, env, clock=opened.clock, ids=opened.ids)
+    stack.push_async_callback(provider.close)
+    memory = Memory(store, opened.clock, opened.ids, Where(provider_name(config.city, env), host()))
+    patrol = Patrol.build(
+        roster(config),
+        provider=provider,
+        workshop=FileWorkshop(opened.paths.runtime, env, opened.clock, setup_env(opened.paths, config.city, env)),
+        work=_work(opened, store),
+        check=ShellPoolCheck(env),
+        memory=memory,
+    )
+    stack.push_async_callback(patrol.close)
+    return Watchtower(patrol, provider, memory)
+
+
+def _work(opened: OpenCity, store: Store) -> Work:
+    if bead_provider(opened) in _OWN_BEADS:
+        return OwnWork(store, opened.clock)
+    return OutsideWork(lambda: bead_store(opened))

@@ -1,0 +1,140 @@
+"""The city as a service of the machine: units for systemd, a property list for launchd."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.workshop import with_own
+from lamplighter.kit.errors import UsageError
+
+LIMIT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A file for the service manager, and the commands that put it to work or take it out of it."""
+
+    path: Path
+    content: str
+    enable: tuple[tuple[str, ...], ...]
+    disable: tuple[tuple[str, ...], ...]
+
+
+def unit_for(paths: CityPaths, env: Mapping[str, str], *, system: bool, platform: str = sys.platform) -> Unit:
+    """Raises UsageError for a system that knows neither systemd nor launchd."""
+    if platform == "darwin":
+        return _launchd(paths, env, system=system)
+    if platform.startswith("linux"):
+        return _systemd(paths, env, system=system)
+    raise UsageError("There is no service manager here that this program knows.", hint="Run `lamp daemon run`.")
+
+
+def program() -> tuple[str, ...]:
+    return (sys.executable, "-m", "lamplighter")
+
+
+def safe_name(paths: CityPaths) -> str:
+    """One unit a city: its directory's name, and enough of its id to tell two of that name apart."""
+    word = re.sub(r"[^a-z0-9]+", "-", paths.root.name.lower()).strip("-") or "city"
+    return f"{word}-{paths.city_id()[-6:]}"
+
+
+def run_all(commands: tuple[tuple[str, ...], ...]) -> list[str]:
+    """Run what can be run; returns what must be run by hand, with the reason behind it."""
+    left: list[str] = []
+    for command in commands:
+        if shutil.which(command[0]) is None:
+            left.append(shlex.join(command))
+            continue
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        if done.returncode:
+            left.append(f"{shlex.join(command)}    # failed here: {(done.stderr or done.stdout).strip()[:200]}")
+    return left
+
+
+def _systemd(paths: CityPaths, env: Mapping[str, str], *, system: bool) -> Unit:
+    name = f"lamplighter-{safe_name(paths)}.service"
+    folder = Path("/etc/systemd/system") if system else _config_home(env) / "systemd/user"
+    control = ("systemctl",) if system else ("systemctl", "--user")
+    user = f"User={env.get('USER') or os.getuid()}\n" if system else ""
+    command = " ".join(_quoted(word) for word in (*program(), "--city", str(paths.root), "daemon", "run"))
+    content = f"""\
+[Unit]
+Description=Lamplighter: the city {paths.root}
+After=network.target
+
+[Service]
+Type=simple
+{user}ExecStart={command}
+WorkingDirectory={str(paths.root).replace("%", "%%")}
+Environment={_quoted(f"PATH={with_own(env.get('PATH', os.defpath))}")}
+StandardOutput=append:{str(paths.log).replace("%", "%%")}
+StandardError=append:{str(paths.log).replace("%", "%%")}
+# Agents outlive the daemon: it finds them again. Anything but `process` would kill them with it.
+KillMode=process
+# A stop that was asked for is not undone; a crash is.
+Restart=on-failure
+RestartSec=2
+TimeoutStopSec=infinity
+
+[Install]
+WantedBy={"multi-user.target" if system else "default.target"}
+"""
+    enable = ((*control, "daemon-reload"), (*control, "enable", "--now", name))
+    disable = ((*control, "disable", "--now", name),)
+    return Unit(folder / name, content, enable, disable)
+
+
+def _launchd(paths: CityPaths, env: Mapping[str, str], *, system: bool) -> Unit:
+    label = f"city.lamplighter.{safe_name(paths)}"
+    folder = (
+        Path("/Library/LaunchDaemons") if system else Path(env.get("HOME", "~")).expanduser() / "Library/LaunchAgents"
+    )
+    words = "".join(
+        f"    <string>{escape(word)}</string>\n" for word in (*program(), "--city", str(paths.root), "daemon", "run")
+    )
+    content = f"""\
+<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key><string>{escape(label)}</string>
+  <key>ProgramArguments</key>
+  <array>
+{words}  </array>
+  <key>WorkingDirectory</key><string>{escape(str(paths.root))}</string>
+  <key>EnvironmentVariables</key>
+  <dict>
+    <key>PATH</key><string>{escape(with_own(env.get("PATH", os.defpath)))}</string>
+  </dict>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <!-- Agents outlive the daemon: it finds them again. -->
+  <key>AbandonProcessGroup</key><true/>
+  <key>StandardOutPath</key><string>{escape(str(paths.log))}</string>
+  <key>StandardErrorPath</key><string>{escape(str(paths.log))}</string>
+</dict>
+</plist>
+"""
+    path = folder / f"{label}.plist"
+    domain = "system" if system else f"gui/{os.getuid()}"
+    enable = (("launchctl", "bootstrap", domain, str(path)),)
+    return Unit(path, content, enable, (("launchctl", "bootout", f"{domain}/{label}"),))
+
+
+def _config_home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME", "~")).expanduser() / ".config")
+
+
+def _quoted(word: str) -> str:
+    """As systemd reads it: in quotes where it must be, with its own signs doubled."""
+    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{text}"' if re.search(r"[\s\"'\\;]", word) or "=" in word else text

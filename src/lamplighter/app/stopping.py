@@ -1,0 +1,61 @@
+"""Stopping a city's sessions without its controller."""
+
+from datetime import timedelta
+
+from lamplighter.app.sessions import open_named, provider_name, used_here
+from lamplighter.app.wiring import OpenCity, host
+from lamplighter.daemon.memory import Memory, Where
+from lamplighter.daemon.shutdown import SessionsLeft, Stopped, stop_all
+from lamplighter.domain.city.sections import Daemon
+from lamplighter.kit import aio
+from lamplighter.kit.errors import LampError
+from lamplighter.ports.sessions import SessionProvider
+from lamplighter.store.place import open_store
+from lamplighter.store.wakes import Wakes
+
+
+def stop_sessions(city: OpenCity) -> tuple[str, ...]:
+    """The agents that had to be stopped. The caller holds the controller's lock. Raises SessionsLeft.
+
+    A configuration that is wrong just now keeps nobody from stopping: then all that was started on this machine stops.
+    """
+    names, within = set(used_here(city.paths)), Daemon().shutdown_timeout
+    try:
+        config = city.config.city
+    except LampError:
+        pass
+    else:
+        names.add(provider_name(config, city.settings.env))
+        within = config.daemon.shutdown_timeout
+    if not names - {"fail", "fake"}:
+        return ()
+    stopped = aio.run(_stop_each(city, sorted(names), within))
+    left = [text for one in stopped for text in one.left]
+    if left:
+        raise SessionsLeft(left)
+    return tuple(sorted(name for one in stopped for name in one.agents))
+
+
+async def _stop_each(city: OpenCity, names: list[str], within: timedelta) -> list[Stopped]:
+    done = []
+    for name in names:
+        provider = open_named(name, city.paths, city.settings.env, clock=city.clock, ids=city.ids)
+        try:
+            if await provider.seen():
+                done.append(await _stop(city, name, provider, within))
+        finally:
+            await provider.close()
+    return done
+
+
+async def _stop(city: OpenCity, name: str, provider: SessionProvider, within: timedelta) -> Stopped:
+    try:
+        store = open_store(city.place, city.paths.city_id(), Wakes())
+    except LampError:  # no database, or nobody knows where: stopped all the same, and not on record
+        return await stop_all(provider, None, within=within)
+    try:
+        memory = Memory(store, city.clock, city.ids, Where(name, host()))
+        await memory.load(timedelta(days=1), keep_quarantine=True)
+        return await stop_all(provider, memory, within=within)
+    finally:
+        await store.close()

@@ -1,0 +1,252 @@
+"""`lamp agent`: the long-lived workers of the city."""
+
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import click
+
+from lamplighter.cli import output
+from lamplighter.cli.base import city, group
+from lamplighter.kit.errors import Conflict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.app.agents import Agents, Named
+
+agent = group("Long-lived workers, declared in city.toml and kept alive.")
+
+COLUMNS = {
+    "NAME": "name", "STATE": "state", "REASON": "reason", "PID": "pid", "SINCE": "since_local",
+    "STARTS": "starts_in_window", "SESSION": "session",
+}  # fmt: skip
+FOLLOW_S = 0.3
+
+
+def _agents() -> "Agents":
+    from lamplighter.app.agents import Agents
+
+    return Agents(city())
+
+
+def shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for people: times by their clock, the end of a quarantine beside its reason."""
+    if output.wants_json():
+        return rows
+    found = []
+    for row in rows:
+        until = f"; until {output.local(row['quarantined_until'])}" if row.get("quarantined_until") else ""
+        found.append(row | {"since_local": output.local(row["since"]), "reason": f"{row['reason']}{until}"})
+    return found
+
+
+@agent.command("list")
+@click.option("--rig", help="Only those of this rig.")
+@click.option("--state", help="Only those in this state.")
+def list_agents(rig: str | None, state: str | None) -> None:
+    """The agents there are, and how each is."""
+    rows = [
+        row for row in _agents().rows() if rig in {None, row["rig"]} and state in {None, row["state"]}
+    ]  # fmt: skip
+    output.table(shown(rows), COLUMNS, empty="No agents.")
+
+
+@agent.command("show")
+@click.argument("name")
+@click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many actions.")
+def show(name: str, limit: int) -> None:
+    """How an agent is, and what was done to it lately, and why."""
+    agents = _agents()
+    story = agents.story(agents.named(name), limit=limit)
+    keys = ("name", "state", "reason", "rig", "pool", "session", "pid", "starts_in_window", "exit_status")
+    fields = {key.replace("_", " ").capitalize(): story.get(key) for key in keys}
+    times = {"Since": "since", "Last activity": "last_activity_at", "Quarantined until": "quarantined_until"}
+    fields |= {title: output.local(story.get(key)) for title, key in times.items()}
+    output.fields(story, fields)
+    if output.wants_json():
+        return
+    click.echo("\nWhat happened, oldest first:" if story["actions"] else "\nNothing has happened to it yet.")
+    for row in story["actions"]:
+        first = (row["message"] or "").strip().splitlines()
+        text = first[-1] if first else ""
+        click.echo(output.plain(f"  {output.local(row['at'])}  {row['type']:<20}  {text}").rstrip())
+
+
+@agent.command("peek")
+@click.argument("name")
+@click.option("--lines", "-n", default=50, show_default=True, type=click.IntRange(0, 100_000), help="0 for all.")
+def peek(name: str, lines: int) -> None:
+    """The last lines of its screen or output."""
+    agents = _agents()
+    text = agents.peek(agents.named(name), lines)
+    output.record({"name": name, "output": text}, output.plain(text))
+
+
+@agent.command("logs")
+@click.argument("name")
+@click.option("--lines", "-n", default=200, show_default=True, type=click.IntRange(0, 100_000), help="0 for all.")
+@click.option("--follow", "-f", is_flag=True, help="Go on showing what comes; Ctrl-C ends it.")
+def logs(name: str, lines: int, *, follow: bool) -> None:
+    """Its output, of the present or the last session."""
+    agents = _agents()
+    who = agents.named(name)
+    text = agents.peek(who, lines)
+    if not follow:
+        output.record({"name": name, "output": text}, output.plain(text))
+        return
+    click.echo(output.plain(text))
+    _follow(agents, who, agents.peek(who, 0))
+
+
+def _follow(agents: "Agents", who: "Named", before: str) -> None:
+    while True:
+        time.sleep(FOLLOW_S)
+        now = agents.peek(who, 0)
+        new = _beyond(before, now)
+        if new:
+            click.echo(output.plain(new))
+        before = now
+
+
+def _beyond(before: str, now: str) -> str:
+    """What came since; all of it where the output was cut or begins anew."""
+    return now.removeprefix(before).removeprefix("\n")
+
+
+@agent.command("attach")
+@click.argument("name")
+def attach(name: str) -> None:
+    """See it live in this terminal; with tmux, type to it too. The patrol spares it meanwhile."""
+    agents = _agents()
+    command = agents.attach_command(agents.named(name))
+    if output.wants_json():
+        click.echo(json.dumps({"name": name, "command": list(command)}))
+        return
+    sys.stdout.flush()
+    os.execvp(command[0], command)  # noqa: S606  the terminal is handed over
+
+
+@agent.command("nudge")
+@click.argument("name")
+@click.argument("message", nargs=-1, required=True)
+def nudge(name: str, message: tuple[str, ...]) -> None:
+    """Type MESSAGE and Enter into its session."""
+    agents = _agents()
+    agents.nudge(agents.named(name), " ".join(message))
+    output.record({"name": name, "nudged": True}, f"Nudged {name}.")
+
+
+@agent.command("drain")
+@click.argument("name")
+def drain(name: str) -> None:
+    """Ask it to finish what it does; when it has, it gets a fresh session."""
+    agents = _agents()
+    agents.drain(agents.named(name))
+    output.record({"name": name, "draining": True}, f"Asked {name} to finish.")
+
+
+@agent.command("undrain")
+@click.argument("name")
+def undrain(name: str) -> None:
+    """Take back what `drain` asked."""
+    agents = _agents()
+    agents.undrain(agents.named(name))
+    output.record({"name": name, "draining": False}, f"{name} may go on.")
+
+
+@agent.command("restart")
+@click.argument("name")
+def restart(name: str) -> None:
+    """Give it a fresh session now; returns when that runs."""
+    agents = _agents()
+    done = agents.restart(agents.named(name))
+    output.record({"name": name, **done}, f"Restarted {name}.")
+
+
+@agent.command("kill")
+@click.argument("name")
+def kill(name: str) -> None:
+    """End its session at once; a running controller starts it again."""
+    agents = _agents()
+    agents.kill(agents.named(name))
+    output.record({"name": name, "killed": True}, f"Killed {name}.")
+
+
+@agent.command("suspend")
+@click.argument("name")
+def suspend(name: str) -> None:
+    """Stop it and start it no more, until `resume`; written into city.toml."""
+    _switch(name, suspended=True)
+
+
+@agent.command("resume")
+@click.argument("name")
+def resume(name: str) -> None:
+    """Lift its suspension."""
+    _switch(name, suspended=False)
+
+
+def _switch(name: str, *, suspended: bool) -> None:
+    agents = _agents()
+    changed = agents.switch(agents.named(name), suspended=suspended)
+    word = "suspended" if suspended else "not suspended"
+    text = f"Agent {name} is {word} now." if changed else f"Agent {name} was {word} already."
+    output.record({"name": name, "suspended": suspended, "changed": changed}, text)
+
+
+@agent.command("unquarantine")
+@click.argument("name")
+def unquarantine(name: str) -> None:
+    """Forget its crashes: it may be started again at once."""
+    agents = _agents()
+    agents.unquarantine(agents.named(name))
+    output.record({"name": name, "quarantined": False}, f"The crashes of {name} are forgotten.")
+
+
+# ── from inside a session ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@agent.command("drain-check")
+@click.argument("name", required=False)
+def drain_check(name: str | None) -> None:
+    """Succeeds when the agent is asked to finish; says nothing."""
+    agents = _agents()
+    draining = agents.is_draining(agents.named(name))
+    if output.wants_json():
+        click.echo(json.dumps({"draining": draining}))
+    if not draining:
+        click.get_current_context().exit(1)
+
+
+@agent.command("drain-ack")
+@click.argument("name", required=False)
+def drain_ack(name: str | None) -> None:
+    """Say that the agent has finished: its session may end now."""
+    agents = _agents()
+    who = agents.named(name)
+    agents.acknowledge(who)
+    output.record({"name": who.name, "acknowledged": True}, f"{who.name} has finished.")
+
+
+@agent.command("request-restart")
+@click.argument("name", required=False)
+@click.option("--no-wait", is_flag=True, help="Return at once.")
+def request_restart(name: str | None, *, no_wait: bool) -> None:
+    """Ask for a fresh session, and wait for the end of this one; work stays on the hook."""
+    agents = _agents()
+    who = agents.named(name)
+    agents.request_restart(who)
+    output.record({"name": who.name, "requested": True}, f"{who.name} gets a fresh session.")
+    sys.stdout.flush()
+    if no_wait:
+        return
+    if not agents.is_kept:
+        raise Conflict("No controller runs this city.", hint="The request stands; `lamp up` fulfils it.")
+    signal.pause()
+
+
+def command_for(_name: str) -> click.Command:
+    return agent

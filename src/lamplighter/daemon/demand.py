@@ -1,0 +1,87 @@
+"""How many instances each pool needs: asked side by side, each with its own limit, and never waited for by a patrol."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lamplighter.domain.city.loaded import LoadedCity
+from lamplighter.domain.city.model import Agent
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import LampError
+from lamplighter.ports.agents import PoolCheck, Work
+
+SIDE_BY_SIDE = 8
+
+
+@dataclass
+class Demand:
+    """`known` has what each pool's last check said; None for one that failed: unknown, so what runs is kept."""
+
+    check: PoolCheck
+    work: Work
+    clock: Clock
+    changed: Callable[[], None]
+    known: dict[str, int | None] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    _asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _asked: dict[str, float] = field(default_factory=dict)
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
+
+    def refresh(self, loaded: LoadedCity, pools: tuple[Agent, ...], floor: timedelta) -> None:
+        """Ask the pools that are due: those with a check of their own at most once in `floor`."""
+        now = self.clock.monotonic()
+        names = {pool.qualified_name for pool in pools}
+        for gone in self.known.keys() - names:
+            self._forget(gone)
+        for pool in pools:
+            name = pool.qualified_name
+            due = self._asked.get(name, float("-inf")) + (floor.total_seconds() if _has_check(pool) else 0.0)
+            if name not in self._asking and now >= due and pool.pool is not None and pool.pool.max > 0:
+                self._asked[name] = now
+                task = asyncio.create_task(self._ask(loaded, pool), name=f"check {name}")
+                self._asking[name] = task
+                task.add_done_callback(lambda _, name=name: self._asking.pop(name, None))  # type: ignore[misc]  # a bound default
+
+    @property
+    def is_asking(self) -> bool:
+        return bool(self._asking)
+
+    async def settled(self) -> None:
+        """Until every check that was begun has its answer, or its limit."""
+        while self._asking:
+            await asyncio.wait(list(self._asking.values()))
+
+    async def close(self) -> None:
+        for task in list(self._asking.values()):
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    async def _ask(self, loaded: LoadedCity, pool: Agent) -> None:
+        name = pool.qualified_name
+        before, first = self.known.get(name), name not in self.known
+        try:
+            if _has_check(pool):
+                async with self._room:
+                    self.known[name] = await self.check(loaded, pool)
+            else:
+                self.known[name] = await self.work.demand(name)
+        except LampError as error:
+            self.known[name] = None
+            if self.problems.get(name) != error.message:
+                log.get().warning("pool.check_failed", pool=name, error=error.message)
+            self.problems[name] = error.message
+        else:
+            self.problems.pop(name, None)
+        if first or before != self.known[name]:
+            self.changed()
+
+    def _forget(self, name: str) -> None:
+        self.known.pop(name, None)
+        self.problems.pop(name, None)
+        self._asked.pop(name, None)
+
+
+def _has_check(pool: Agent) -> bool:
+    return pool.pool is not None and bool(pool.pool.check)

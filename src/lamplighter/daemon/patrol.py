@@ -1,0 +1,265 @@
+"""The patrol: looks, lets the one pure function decide, and has its actions carried out; an end is answered at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from lamplighter.daemon.demand import Demand
+from lamplighter.daemon.hands import Hands
+from lamplighter.daemon.memory import Memory
+from lamplighter.domain.city.wanted import Roster, wanted
+from lamplighter.domain.sessions.actions import Action, Verdict
+from lamplighter.domain.sessions.idle import draining
+from lamplighter.domain.sessions.model import Seen, SessionName
+from lamplighter.domain.sessions.outlook import Sight, Wanted, agent_of, is_runs
+from lamplighter.domain.sessions.patrol import plan
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import LampError
+from lamplighter.kit.loop import every
+from lamplighter.ports.agents import PoolCheck, Work, Workshop
+from lamplighter.ports.sessions import SessionProvider
+from lamplighter.store.sessions import SessionEnd
+
+FEW = 8  # ended sessions that are looked at one by one; for more a look at all is cheaper
+SOONEST = timedelta(milliseconds=20)
+LATEST = timedelta(hours=1)
+AGAIN = timedelta(seconds=1)
+ADOPTED = "found running"
+
+
+@dataclass
+class Patrol:
+    """`tick` looks at everything; `run` answers ends and due times between ticks. One of them decides at a time."""
+
+    roster: Roster
+    provider: SessionProvider
+    memory: Memory
+    hands: Hands
+    demand: Demand
+    work: Work
+    clock: Clock
+    sight: dict[SessionName, Seen]
+    verdicts: dict[SessionName, Verdict] = field(default_factory=dict)
+    wanted: Wanted = field(default_factory=Wanted)
+    _busy: frozenset[SessionName] = frozenset()
+    _under_way: dict[SessionName, asyncio.Task[None]] = field(default_factory=dict)
+    _changed: set[SessionName] = field(default_factory=set)
+    _look_at: datetime | None = None
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _loaded: bool = False
+    _closed: bool = False
+    _problem: str | None = None
+
+    @staticmethod
+    def build(
+        roster: Roster, *, provider: SessionProvider, workshop: Workshop, work: Work, check: PoolCheck, memory: Memory
+    ) -> "Patrol":
+        clock = memory.clock
+        sight: dict[SessionName, Seen] = {}
+        hands = Hands(provider, workshop, work, memory, clock, lambda: patrol.roster, sight)
+        demand = Demand(check, work, clock, lambda: patrol.look_soon())  # noqa: PLW0108  it is made below
+        patrol = Patrol(roster, provider, memory, hands, demand, work, clock, sight)
+        return patrol
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What stands in the way of single agents and pools, for `lamp status`."""
+        found = dict(self.hands.problems)
+        found |= {f"pool {name}": text for name, text in self.demand.problems.items()}
+        if self.memory.problem:
+            found["agents' records"] = self.memory.problem
+        if self._problem:
+            found["sessions"] = self._problem
+        return found
+
+    def swap(self, roster: Roster) -> None:
+        """Another configuration from now on; what is remembered stays."""
+        self.roster = roster
+        known = {f"agent {name}" for name in roster.declared}
+        for name in self.hands.problems.keys() - known:
+            del self.hands.problems[name]
+
+    # ── deciding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def tick(self) -> None:
+        """One look at all sessions, and what follows from it. Raises ProviderUnavailable."""
+        async with self._deciding:
+            await self._load()
+            self.demand.refresh(self.roster.loaded, self.roster.pools, self.roster.city.daemon.patrol_interval)
+            found = await self.provider.seen()
+            self._changed.clear()
+            self._keep(found)
+            self._adopt()
+            busy = await self._busy_instances()
+            self._busy = frozenset(seen.name for seen in self.sight.values() if agent_of(seen) in busy)
+            self.wanted = wanted(self.roster, self.demand.known, self.sight, busy)
+            self._decide(self.wanted, self.sight, whole=True)
+        await self.memory.flush()
+
+    async def relight(self, names: Iterable[SessionName]) -> None:
+        """Look at these sessions alone, and do what follows for them."""
+        chosen = set(names) - self._under_way.keys()
+        if len(chosen) > FEW or any(agent.depends_on for agent in self.wanted.agents):
+            await self.tick()
+            return
+        async with self._deciding:
+            for name, seen in zip(chosen, await asyncio.gather(*map(self.provider.see, chosen)), strict=True):
+                if seen is None:
+                    self.sight.pop(name, None)
+                else:
+                    self.sight[name] = seen
+            self._adopt(chosen)
+            agents = tuple(agent for agent in self.wanted.agents if agent.session in chosen)
+            sight = {name: self.sight[name] for name in chosen if name in self.sight}
+            self._decide(replace(self.wanted, agents=agents), sight, whole=False)
+
+    async def kill(self, session: SessionName, by: str) -> bool:
+        """End a session at once, for a person; after whatever is under way with it. It is started again if wanted."""
+        while (busy := self._under_way.get(session)) is not None:
+            await asyncio.wait({busy})
+        seen = await self.provider.see(session)
+        if seen is None:
+            return False
+        self.sight[session] = seen
+        task = asyncio.create_task(self._guard(session, self.hands.kill(session, agent_of(seen), by)))
+        self._under_way[session] = task
+        await asyncio.wait({task})
+        return True
+
+    def look_soon(self) -> None:
+        self._look_at = self.clock.now()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled: whatever ends is looked at now, and whatever falls due when it does."""
+        endings = self.provider.ended()  # before anything is looked at: what ends from now on is heard
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen(endings), name="endings")
+            group.create_task(every(self._until_look, self._react, clock=self.clock, wake=self._wake), name="react")
+
+    async def settled(self) -> None:
+        """Until nothing more follows by itself: for a pass that is made once."""
+        await self._rest()
+        while self._changed or self._is_due():
+            await self.tick()
+            await self._rest()
+
+    async def _rest(self) -> None:
+        await self.demand.settled()
+        while self._under_way:
+            await asyncio.wait(list(self._under_way.values()))
+
+    async def close(self) -> None:
+        """No more decisions; what is under way is ended where it stands, and adopted by whoever comes next."""
+        self._closed = True
+        await self.demand.close()
+        for task in list(self._under_way.values()):
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(list(self._under_way.values()), timeout=10)
+        await self.memory.flush()
+
+    # ── looking ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _load(self) -> None:
+        if not self._loaded:
+            settings = self.roster.city.daemon
+            await self.memory.load(settings.restart_window, keep_quarantine=settings.keep_quarantine)
+            self._loaded = True
+
+    def _keep(self, found: Mapping[SessionName, Seen]) -> None:
+        """What was seen, save of sessions that an action changes just now: that one tells how they stand after it."""
+        for name in [name for name in self.sight if name not in found and name not in self._under_way]:
+            del self.sight[name]
+        self.sight.update({name: seen for name, seen in found.items() if name not in self._under_way})
+
+    def _adopt(self, names: Iterable[SessionName] | None = None) -> None:
+        """Living sessions whose start is not on record: another controller's, or one that died before it wrote it."""
+        for name in list(self.sight) if names is None else names:
+            seen = self.sight.get(name)
+            if seen is None or not seen.alive or is_runs(seen) or name in self._under_way:
+                continue
+            known = self.memory.open_ids.get(name)
+            if known == seen.session_id:
+                continue
+            at = seen.started_at or self.clock.now()
+            if known is not None:
+                self.memory.ended(name, SessionEnd(at, "ended unseen"), wished=False)
+            self.memory.began(agent_of(seen), seen, ADOPTED, at=at, counted=True, told=False)
+            log.get().info("agent.adopted", agent=agent_of(seen), session=name, pid=seen.pid)
+
+    async def _busy_instances(self) -> frozenset[str]:
+        asked = bool(self.roster.pools) or any(draining(seen) for seen in self.sight.values())
+        return await self.work.busy() if asked else frozenset()
+
+    def _decide(self, wish: Wanted, seen: Mapping[SessionName, Seen], *, whole: bool) -> None:
+        if self._closed:
+            return
+        now = self.clock.now()
+        made = plan(wish, Sight(seen, self._busy, frozenset(self._under_way)), self.memory.histories, now)
+        if whole:
+            self.verdicts = dict(made.verdicts)
+        else:
+            self.verdicts.update(made.verdicts)
+        dues = [
+            verdict.until for verdict in self.verdicts.values() if verdict.until is not None and verdict.until > now
+        ]
+        self._look_at = min(dues, default=None)
+        grouped: dict[SessionName, list[Action]] = {}
+        for action in made.actions:
+            grouped.setdefault(action.session, []).append(action)
+        for session, actions in grouped.items():
+            task = asyncio.create_task(self._guard(session, self.hands.carry_out(actions)), name=f"agent {session}")
+            self._under_way[session] = task
+
+    async def _guard(self, session: SessionName, work: Awaitable[bool]) -> None:
+        """What is under way with a session; when it is done, and did not fail, the session is looked at anew."""
+        worth_a_look = False
+        try:
+            worth_a_look = await work
+        except LampError as error:
+            log.get().warning("agent.action_failed", session=session, error=error.message)
+            self._problem = error.message
+        except Exception as error:  # noqa: BLE001  one agent's trouble must not end the others' patrol
+            log.get().error("agent.action_broke", session=session, exc_info=error)
+            self._problem = f"{session}: {type(error).__name__}: {error}"
+        finally:
+            self._under_way.pop(session, None)
+            if worth_a_look:
+                self._changed.add(session)
+                self._wake.set()
+
+    # ── between ticks ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _listen(self, endings: AsyncIterator[SessionName]) -> None:
+        async for name in endings:
+            self._changed.add(name)
+            self._wake.set()
+
+    def _until_look(self) -> timedelta:
+        if self._changed:
+            return timedelta(0)
+        if self._look_at is None:
+            return LATEST
+        return min(max(self._look_at - self.clock.now(), SOONEST), LATEST)
+
+    def _is_due(self) -> bool:
+        return self._look_at is not None and self._look_at <= self.clock.now()
+
+    async def _react(self) -> None:
+        names, self._changed = self._changed, set()
+        try:
+            if self._is_due():
+                self._look_at = None
+                await self.tick()
+            elif names and self._loaded:
+                await self.relight(names)
+        except LampError as error:
+            self._problem = error.message
+            self._look_at = self.clock.now() + AGAIN
+            log.get().warning("patrol.failed", error=error.message, hint=error.hint)
+        else:
+            self._problem = None

@@ -1,0 +1,119 @@
+"""Everything down: all are asked at once, waited for together, and the rest stopped side by side."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lamplighter.daemon.memory import Memory
+from lamplighter.domain.sessions.model import Seen, SessionName
+from lamplighter.domain.sessions.outlook import agent_of
+from lamplighter.kit import log
+from lamplighter.kit.errors import LampError
+from lamplighter.ports.sessions import SessionProvider
+from lamplighter.store.sessions import SessionEnd
+
+SIDE_BY_SIDE = 16
+ROUNDS = 3
+LAST_GRACE = timedelta(seconds=2)
+WHY = "the city stopped"
+
+
+class SessionsLeft(LampError):
+    def __init__(self, left: Sequence[str]) -> None:
+        super().__init__(" ".join(left), hint="Look at their processes; `lamp stop` tries again.")
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """`left` has what would not stop, with its reason."""
+
+    agents: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+async def stop_all(provider: SessionProvider, memory: Memory | None, *, within: timedelta) -> Stopped:
+    """Interrupt all, wait up to `within` but no longer than they live, stop the survivors. Zero stops at once.
+
+    A start that was under way may still come to something: what is found afterwards is stopped too.
+    """
+    ended = provider.ended()
+    seen = dict(await provider.seen())
+    alive = {name for name, session in seen.items() if session.alive}
+    if within > timedelta(0) and alive:
+        await _side_by_side(alive, provider.interrupt)
+        await _gone(provider, alive, ended, within)
+    stopped: list[str] = []
+    left: list[str] = []
+    for _ in range(ROUNDS):
+        left = await _stop(provider, memory, seen, min(within, LAST_GRACE), stopped)
+        seen = dict(await provider.seen())
+        if not seen:
+            break
+    if memory is not None:
+        await memory.flush()
+    return Stopped(tuple(sorted(stopped)), tuple(left))
+
+
+async def _stop(
+    provider: SessionProvider,
+    memory: Memory | None,
+    seen: Mapping[SessionName, Seen],
+    grace: timedelta,
+    stopped: list[str],
+) -> list[str]:
+    """What would not stop, each with its reason."""
+    left: list[str] = []
+
+    async def stop(name: SessionName) -> None:
+        try:
+            await provider.stop(name, grace=grace)
+        except LampError as error:
+            left.append(error.message)
+            return
+        stopped.append(agent_of(seen[name]))
+        if memory is not None:
+            _record(memory, seen[name], agent_of(seen[name]))
+
+    await _side_by_side(seen, stop)
+    return left
+
+
+def _record(memory: Memory, seen: Seen, agent: str) -> None:
+    event = memory.event("agent.stopped", agent, WHY, {"session": seen.name, "reason": WHY})
+    end = SessionEnd(memory.clock.now(), WHY if seen.alive else "its program ended", seen.exit_status)
+    memory.ended(seen.name, end, wished=seen.alive, events=(event,))
+
+
+async def _side_by_side(names: Iterable[SessionName], act: Callable[[SessionName], Awaitable[None]]) -> None:
+    room = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def one(name: SessionName) -> None:
+        async with room:
+            try:
+                await act(name)
+            except LampError as error:
+                log.get().warning("stop.wish_failed", session=name, error=error.message)
+
+    await asyncio.gather(*(one(name) for name in list(names)))
+
+
+async def _gone(
+    provider: SessionProvider, alive: set[SessionName], ended: AsyncIterator[SessionName],
+    within: timedelta,
+) -> None:  # fmt: skip
+    """Until none of them lives, by what the provider tells; what it may have missed is looked for at the end."""
+    left = set(alive)
+    try:
+        async with asyncio.timeout(within.total_seconds()):
+            async for name in ended:
+                if name in left and not _lives(await provider.see(name)):
+                    left.discard(name)
+                if not left:
+                    return
+    except TimeoutError:
+        log.get().info("stop.survivors", count=len(left))
+
+
+def _lives(seen: Seen | None) -> bool:
+    return seen is not None and seen.alive

@@ -1,0 +1,171 @@
+"""An agent as declared becomes a session to start: command, prompt, environment, directory, readiness, marks."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lamplighter.domain.city.hooks import CLAUDE_SETTINGS, are_installed
+from lamplighter.domain.city.loaded import LoadedCity
+from lamplighter.domain.city.model import Agent
+from lamplighter.domain.city.providers import Program, program
+from lamplighter.domain.city.session_env import session_environment
+from lamplighter.domain.city.variables import (
+    NO_REPOSITORY,
+    Branches,
+    command_variables,
+    session_name,
+    work_dir,
+)
+from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.drift import marks
+from lamplighter.domain.sessions.model import NOTHING, Dialog, Readiness, SessionSpec, Setup
+from lamplighter.domain.sessions.model import session_name as checked_name
+from lamplighter.domain.sessions.presets.catalogue import PRESETS, Declared, PromptMode, declared
+from lamplighter.domain.sessions.presets.model import Invocation, Preset, Request, SeedFile
+from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.errors import LampError
+from lamplighter.kit.text import expand
+
+
+class CannotBuild(LampError):
+    """An agent that cannot be started as it is declared."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the machine adds to a declaration. `parent` is the environment of whoever starts the session."""
+
+    parent: Mapping[str, str]
+    installed: Callable[[str], bool]
+    files_dir: str
+    now: datetime
+    branches: Branches = NO_REPOSITORY
+    as_root: bool = False
+    setup_env: Mapping[str, str] = field(default_factory=lambda: NOTHING)  # for `session_setup` alone
+
+
+@dataclass(frozen=True)
+class Built:
+    """`files` must be there before the start; `provider` names the agent program, empty for a command of its own."""
+
+    spec: SessionSpec
+    provider: str
+    files: tuple[SeedFile, ...] = ()
+
+
+def built(loaded: LoadedCity, agent: Agent, instance: str, around: Surroundings) -> Built:
+    """Raises NoProgram, CannotBuild, or TemplateError."""
+    city, place = loaded.city, work_dir(loaded.city, agent)
+    chosen = program(city, agent, around.installed)
+    env = session_environment(city, agent, instance, parent=around.parent, preset=chosen.env, work_dir=place)
+    prompt = _prompt(loaded, agent, instance, chosen, around)
+    words = command_variables(city, agent, instance)
+    preset = _preset(loaded, agent, chosen)
+    if preset is None:
+        called = _by_shell(chosen, prompt, words)
+    else:
+        request = Request(
+            work_dir=str(place), files_dir=around.files_dir, prompt=prompt, session=session_name(city, instance),
+            args=_further_args(loaded, chosen), as_root=around.as_root, env=env,
+        )  # fmt: skip
+        called = preset.interactive(request)
+    spec = SessionSpec(
+        name=checked_name(session_name(city, instance)),
+        command=called.argv,
+        work_dir=str(place),
+        env={**called.env, **env, meta.ENV_SESSION: session_name(city, instance)},
+        meta=_marks(loaded, agent, instance),
+        takes_input=called.takes_input,
+        readiness=_readiness(agent, chosen, preset, called),
+        dialogs=_dialogs(agent, preset),
+        process_names=_process_names(agent, chosen, preset),
+        nudge="\n\n".join(filter(None, (called.nudge, agent.nudge))),
+        setup=_setup(loaded, agent, words, around.setup_env),
+    )
+    return Built(spec, chosen.provider, called.files)
+
+
+def _preset(loaded: LoadedCity, agent: Agent, chosen: Program) -> Preset | None:
+    """None for a command of its own. One of the city's, or with arguments of the agent's, is driven as declared."""
+    if chosen.shell:
+        return None
+    known = PRESETS.get(chosen.provider)
+    own = chosen.provider in loaded.city.providers or agent.args is not None or agent.prompt_mode == PromptMode.FLAG
+    if known is not None and not own:
+        return known
+    return declared(
+        Declared(
+            name=chosen.provider,
+            command=chosen.command,
+            args=chosen.args,
+            prompt_mode=PromptMode(chosen.prompt_mode),
+            prompt_flag=chosen.prompt_flag,
+            ready_delay=timedelta(milliseconds=chosen.ready_delay_ms or 0),
+            ready_prompt_prefix=chosen.ready_prompt_prefix,
+            process_names=chosen.process_names,
+            emits_permission_warning=chosen.emits_permission_warning,
+            env=chosen.env,
+        )
+    )
+
+
+def _further_args(loaded: LoadedCity, chosen: Program) -> tuple[str, ...]:
+    return ("--settings", str(loaded.city.root / CLAUDE_SETTINGS)) if chosen.provider == "claude" else ()
+
+
+def _by_shell(chosen: Program, prompt: str, words: Mapping[str, object]) -> Invocation:
+    text = expand(chosen.shell, words, file="start_command")
+    if prompt:
+        flag = f" {chosen.prompt_flag}" if chosen.prompt_mode == PromptMode.FLAG and chosen.prompt_flag else ""
+        text = f"{text}{flag} {shlex.quote(prompt)}"
+    return Invocation(("/bin/sh", "-c", text), takes_input=True)
+
+
+def _prompt(loaded: LoadedCity, agent: Agent, instance: str, chosen: Program, around: Surroundings) -> str:
+    """The beacon, then the rendered template. A command of its own without a template is given nothing."""
+    if (agent.prompt_mode or ("arg" if chosen.provider else chosen.prompt_mode)) == PromptMode.NONE:
+        return ""
+    text = loaded.prompt(agent, instance, env={**chosen.env, **agent.env}, branches=around.branches).strip()
+    if not text and not chosen.provider:
+        return ""
+    beacon = f"[{loaded.city.name}] {instance} \N{BULLET} {rfc3339(around.now)}"
+    hint = "" if are_installed(loaded.city, agent, chosen.provider) else "Run `lamp prime` to read who you are."
+    return "\n\n".join(filter(None, (beacon, hint if not text else "", text)))
+
+
+def _marks(loaded: LoadedCity, agent: Agent, instance: str) -> dict[str, str]:
+    pool = {meta.POOL: agent.qualified_name} if agent.pool is not None else {}
+    return {meta.AGENT: instance, **pool, **marks(loaded.fingerprint(agent).fields)}
+
+
+def _readiness(agent: Agent, chosen: Program, preset: Preset | None, called: Invocation) -> Readiness:
+    if preset is None:
+        return Readiness()
+    if agent.ready_prompt_prefix or agent.ready_delay_ms is not None:
+        delay = timedelta(milliseconds=chosen.ready_delay_ms or 0)
+        return Readiness(prompt_prefix=chosen.ready_prompt_prefix, delay=delay)
+    return called.readiness or preset.readiness
+
+
+def _dialogs(agent: Agent, preset: Preset | None) -> tuple[Dialog, ...]:
+    return () if preset is None or agent.emits_permission_warning is False else preset.dialogs
+
+
+def _process_names(agent: Agent, chosen: Program, preset: Preset | None) -> tuple[str, ...]:
+    if agent.process_names is not None:
+        return agent.process_names
+    return chosen.process_names if preset is None else preset.process_names
+
+
+def _setup(loaded: LoadedCity, agent: Agent, words: Mapping[str, object], env: Mapping[str, str]) -> Setup:
+    root = loaded.city.root
+    exports = "".join(f"export {name}={shlex.quote(value)}; " for name, value in env.items())
+    after = [expand(command, words, file="session_setup") for command in agent.session_setup]
+    if agent.session_setup_script:
+        after.append(shlex.quote(str(root / agent.session_setup_script)))
+    return Setup(
+        overlay_dir=str(root / agent.overlay_dir) if agent.overlay_dir else "",
+        before=tuple(expand(command, words, file="pre_start") for command in agent.pre_start),
+        after=tuple(exports + command for command in after),
+    )

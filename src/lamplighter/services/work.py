@@ -1,0 +1,36 @@
+"""The work of agents in the city's own store: who is at work, how much waits, and what is put back."""
+
+from dataclasses import dataclass
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.beads.model import POOL_LABEL
+from lamplighter.kit.clock import Clock
+from lamplighter.services import beads
+from lamplighter.store.tx import Store, Tx
+
+ACTOR = "controller"
+
+
+@dataclass(frozen=True)
+class OwnWork:
+    store: Store
+    clock: Clock
+
+    async def busy(self) -> frozenset[str]:
+        return await self.store.read(lambda tx: tx.beads.at_work())
+
+    async def demand(self, pool: str) -> int:
+        return await self.store.read(lambda tx: tx.beads.waiting(f"{POOL_LABEL}{pool}"))
+
+    async def free(self, instance: str) -> int:
+        if not await self.store.read(lambda tx: tx.beads.held_by(instance)):
+            return 0
+        return await self.store.transact(free, instance, act=Act(ACTOR, self.clock.now()))
+
+
+def free(tx: Tx, instance: str, *, act: Act) -> int:
+    """Put back every bead in progress that `instance` holds, for others to take."""
+    held = tx.beads.held_by(instance)
+    for bead in held:
+        beads.release(tx, bead, act=act)
+    return len(held)

@@ -1,0 +1,116 @@
+"""Sessions on record: which were started, for whom, and how they ended. What lives now is told by the providers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lamplighter.kit.clock import rfc3339
+from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+
+# A start that is told twice, once by a controller that died in between, is the same start.
+ADD = """
+    INSERT INTO sessions (city_id, id, name, agent, run_id, provider, node, pid, started_at)
+    VALUES (:city, :id, :name, :agent, :run, :provider, :node, :pid, :started)
+    ON CONFLICT (city_id, id) DO NOTHING"""
+END = """
+    UPDATE sessions SET ended_at = :ended, exit_status = :status, end_reason = :reason, output_tail = :tail
+    WHERE city_id = :city AND id = :id AND ended_at IS NULL"""
+_COLUMNS = """
+    SELECT id, name, agent, run_id, provider, node, pid, started_at, ended_at, exit_status, end_reason, output_tail
+    FROM sessions WHERE city_id = :city"""
+GET = _COLUMNS + " AND id = :id"
+# served by sessions_by_age, or sessions_of_agent where one is named
+LATEST = _COLUMNS + " {} ORDER BY started_at DESC, id DESC LIMIT :limit"
+PRUNE = """
+    DELETE FROM sessions WHERE city_id = :city AND id IN (
+        SELECT id FROM sessions WHERE city_id = :city AND started_at < :before AND ended_at < :before
+        ORDER BY started_at LIMIT :limit)"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    id: str
+    name: str
+    agent: str | None
+    run: str | None
+    provider: str
+    node: str
+    pid: int | None
+    started_at: datetime
+    ended_at: datetime | None = None
+    exit_status: int | None = None
+    end_reason: str | None = None
+    output_tail: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "agent": self.agent,
+            "run": self.run,
+            "provider": self.provider,
+            "node": self.node,
+            "pid": self.pid,
+            "started_at": rfc3339(self.started_at),
+            "ended_at": None if self.ended_at is None else rfc3339(self.ended_at),
+            "exit_status": self.exit_status,
+            "end_reason": self.end_reason,
+            "output_tail": self.output_tail,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    at: datetime
+    reason: str
+    exit_status: int | None = None
+    output_tail: str | None = None
+
+
+class Sessions:
+    def __init__(self, db: Db, city: str) -> None:
+        self._db = db
+        self._city = city
+
+    def add(self, row: SessionRow) -> None:
+        """May be repeated."""
+        params = {"city": self._city, "id": row.id, "name": row.name, "agent": row.agent, "run": row.run,
+                  "provider": row.provider, "node": row.node, "pid": row.pid,
+                  "started": stamp(row.started_at)}  # fmt: skip
+        self._db.execute(ADD, params)
+
+    def end(self, session_id: str, end: SessionEnd) -> bool:
+        """False for one that is not known, or whose end was told already."""
+        params = {"city": self._city, "id": session_id, "ended": stamp_or_none(end.at), "status": end.exit_status,
+                  "reason": end.reason, "tail": end.output_tail}  # fmt: skip
+        return self._db.execute(END, params) == 1
+
+    def get(self, session_id: str) -> SessionRow | None:
+        row = self._db.row(GET, {"city": self._city, "id": session_id})
+        return None if row is None else _session(row)
+
+    def latest(self, *, agent: str | None = None, limit: int = 50) -> list[SessionRow]:
+        """The newest first."""
+        where = "" if agent is None else "AND agent = :agent"
+        params = {"city": self._city, "limit": limit} | ({} if agent is None else {"agent": agent})
+        return [_session(row) for row in self._db.rows(LATEST.format(where), params)]
+
+    def prune(self, *, before: datetime, limit: int) -> int:
+        return self._db.execute(PRUNE, {"city": self._city, "before": stamp(before), "limit": limit})
+
+
+def _session(row: Row) -> SessionRow:
+    return SessionRow(
+        id=row["id"],
+        name=row["name"],
+        agent=row["agent"],
+        run=row["run_id"],
+        provider=row["provider"],
+        node=row["node"],
+        pid=row["pid"],
+        started_at=instant(row["started_at"]),
+        ended_at=instant_or_none(row["ended_at"]),
+        exit_status=row["exit_status"],
+        end_reason=row["end_reason"],
+        output_tail=row["output_tail"],
+    )
