@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 from lamplighter.testing import model_protocols as protocols
 from lamplighter.testing.model_protocols import CallTool, Say
@@ -70,7 +70,7 @@ class ModelServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> "ModelServer":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
