@@ -2,7 +2,7 @@
 
 import hmac
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 
@@ -84,8 +84,8 @@ def run_of_token(key: bytes, token: str) -> str | None:
 class TokenBook:
     """The tokens a city knows by itself: its owner's, and those of its runs."""
 
-    key: bytes
-    owner_token: str
+    key: bytes = field(repr=False)
+    owner_token: str = field(repr=False)
     owner_name: str = "owner"
 
     def caller(self, token: str) -> Caller | None:
