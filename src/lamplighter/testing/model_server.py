@@ -13,6 +13,7 @@ from lamplighter.testing import model_protocols as protocols
 from lamplighter.testing.model_protocols import CallTool, Say
 
 HANG_AT_MOST_S = 300.0
+_POLL_S = 0.02  # how soon its thread notices that it is to end
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class ModelServer:
         self._closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.model = self
-        self._thread = threading.Thread(target=self._server.serve_forever, name="model", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="model")
 
     @property
     def url(self) -> str:
