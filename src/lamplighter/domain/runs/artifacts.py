@@ -1,0 +1,56 @@
+"""Names and contents of a run's artifacts."""
+
+import json
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from lamplighter.kit.errors import UsageError
+
+JSON_TYPE = "application/json"
+LONGEST_KEY = 500
+_STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
+
+
+class Artifact(StrEnum):
+    ENRICHMENT = "enrichment"
+    COMPLETION = "completion"
+
+
+class KeyRefused(UsageError):
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"`{key[:100]}` cannot name an artifact.",
+            hint="Use letters, digits and _ . @ + - in steps joined by slashes.",
+        )
+
+
+def prefix_of(run: str) -> str:
+    return f"runs/{run}/"
+
+
+def key_of(run: str, artifact: Artifact) -> str:
+    """The same for every try, so that a repeated write replaces what it wrote before."""
+    return f"{prefix_of(run)}{artifact}.json"
+
+
+def written(payload: Mapping[str, Any]) -> bytes:
+    """JSON for people to read, the same for the same payload."""
+    return (json.dumps(payload, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def checked_key(key: str) -> str:
+    """Raises KeyRefused for a key that a directory, a bucket or a URL would read differently, or that leads upwards."""
+    if len(key) > LONGEST_KEY or not all(_STEP.fullmatch(step) for step in key.split("/")):
+        raise KeyRefused(key)
+    return key
+
+
+def checked_prefix(prefix: str) -> str:
+    """Raises KeyRefused."""
+    if prefix and not prefix.endswith("/"):
+        raise KeyRefused(prefix)
+    if prefix:
+        checked_key(prefix.removesuffix("/"))
+    return prefix

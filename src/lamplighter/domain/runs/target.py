@@ -1,0 +1,107 @@
+"""Where a run works: the configuration its automation names, or the one a model picks from those it allows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+FAILED_SELECTION = "configuration_selection_failed"
+MISSING = "missing_configuration"
+NO_CANDIDATES = "no_eligible_candidates"
+
+
+class How(StrEnum):
+    DEFAULT = "default"
+    SELECTED = "selected"
+    FALLBACK = "fallback"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the automation says. `decide` means that a model picks from `allowed`."""
+
+    configuration: str | None = None
+    decide: bool = False
+    allowed: tuple[str, ...] = ()
+    fallback: str | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    name: str
+    description: str
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """`configuration` None with `how` default: the automation's own path, rig or city. `reason` goes on record."""
+
+    how: How
+    configuration: str | None
+    reason: str
+
+    @property
+    def failure(self) -> str | None:
+        """What the run fails with, where it cannot go on."""
+        return None if self.how is not How.FAILED else MISSING if self.reason == MISSING else FAILED_SELECTION
+
+    def as_json(self) -> dict[str, str | None]:
+        return {"type": self.how.value, "reason": self.reason, "configuration": self.configuration}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A model has to be asked; `settle` takes its answer."""
+
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class Selected:
+    configuration: str
+    rationale: str
+
+
+@dataclass(frozen=True)
+class NotSelected:
+    reason: str
+
+
+Selection = Selected | NotSelected
+
+
+def resolve(wish: Wish, known: Mapping[str, Candidate]) -> Target | Ask:
+    """The target, where no model is needed to name it."""
+    if not wish.decide:
+        return _named(How.DEFAULT, wish.configuration, "selection_disabled", known)
+    if not wish.allowed:
+        return Target(How.FAILED, None, "empty_allowlist")
+    candidates = eligible(wish.allowed, known)
+    return Ask(candidates) if candidates else settle(wish, known, NotSelected(NO_CANDIDATES))
+
+
+def eligible(allowed: Sequence[str], known: Mapping[str, Candidate]) -> tuple[Candidate, ...]:
+    """A configuration that says nothing about itself cannot be chosen by what it says."""
+    found = (known.get(name) for name in dict.fromkeys(allowed))
+    return tuple(one for one in found if one is not None and one.description.strip())
+
+
+def settle(wish: Wish, known: Mapping[str, Candidate], answer: Selection) -> Target:
+    match answer:
+        case Selected(chosen, rationale) if chosen in {one.name for one in eligible(wish.allowed, known)}:
+            return Target(How.SELECTED, chosen, rationale)
+        case Selected():
+            why = "selected_id_not_in_eligible_set"
+        case NotSelected(reason):
+            why = reason
+    for name in (wish.fallback, wish.configuration):
+        if name is not None and name in known:
+            return Target(How.FALLBACK, name, f"{why}; using_fallback")
+    return Target(How.FAILED, None, why)
+
+
+def _named(how: How, name: str | None, reason: str, known: Mapping[str, Candidate]) -> Target:
+    if name is not None and name not in known:
+        return Target(How.FAILED, None, MISSING)
+    return Target(how, name, reason)

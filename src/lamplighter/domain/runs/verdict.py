@@ -1,0 +1,135 @@
+"""The finalizer's verdict on a run under way: leave it, fail it, or time it out. One table, first match wins."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from lamplighter.domain.runs.budget import Limits, Over, Spent, exceeded
+from lamplighter.domain.runs.model import Run, RunState
+
+IDLE = timedelta(minutes=30)
+
+
+class SessionState(StrEnum):
+    RUNNING = "running"
+    ENDED = "ended"
+    PAUSED = "paused"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class SessionSeen:
+    """What is known of a run's session; `alive` is None where nobody can say."""
+
+    state: SessionState
+    alive: bool | None = None
+    last_activity: datetime | None = None
+    exit_status: int | None = None
+    stop_reason: str = ""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`idle`: how much silence makes a run be looked at; `end_idle_after`: how much ends it, where that is wished."""
+
+    idle: timedelta = IDLE
+    end_idle_after: timedelta | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Leave:
+    """`quiet_since` is set for a run that lives and has been silent for long: worth telling, not worth ending."""
+
+    quiet_since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Fail:
+    reason: str
+    error: str
+    stop_session: bool = False
+
+
+@dataclass(frozen=True)
+class TimeOut:
+    """Always stops the session, where there is one."""
+
+    reason: str = "deadline_exceeded"
+    stop_session: bool = True
+
+
+Verdict = Leave | Fail | TimeOut
+
+
+def candidate(run: Run, now: datetime, policy: Policy) -> bool:
+    """Whether a run needs a look at the periodic pass; a session's end asks for one by itself."""
+    if run.ended:
+        return False
+    return overdue(run, now) or (run.state is RunState.RUNNING and _quiet(run.last_activity_at, now, policy.idle))
+
+
+def overdue(run: Run, now: datetime) -> bool:
+    return run.deadline_at is not None and run.deadline_at < now
+
+
+def verdict(
+    run: Run, session: SessionSeen | None, now: datetime, policy: Policy, *, spent: Spent | None = None
+) -> Verdict:
+    """`session` None: it could not be asked about. A deadline binds every state that is not an end."""
+    if run.ended:
+        return Leave()
+    if run.state is not RunState.RUNNING:
+        return TimeOut(stop_session=False) if overdue(run, now) else Leave()
+    if run.session_id is None:
+        return _without_session(run, now, policy)
+    if overdue(run, now):
+        return TimeOut()
+    over = exceeded(policy.limits, spent or Spent(), run.started_at, now)
+    if over is not None:
+        return _over_budget(over)
+    return Leave() if session is None else _by_session(run, session, now, policy)
+
+
+def _without_session(run: Run, now: datetime, policy: Policy) -> Verdict:
+    """Its start was cut off. A live lease means that somebody is making it; after a crash the start is resumed, and
+    only one that nobody resumed for long has failed.
+    """
+    if overdue(run, now) or (not run.lease.live(now) and _quiet(run.last_activity_at, now, policy.idle)):
+        return Fail("missing_session", "It was running without a session.")
+    return Leave()
+
+
+def _by_session(run: Run, session: SessionSeen, now: datetime, policy: Policy) -> Verdict:
+    match session.state:
+        case SessionState.ENDED if run.completion_id is not None:
+            return Leave()
+        case SessionState.ENDED:
+            return Fail("no_completion", _ended_without(session))
+        case SessionState.RUNNING if session.alive is False:
+            return Fail("sandbox_dead", "Its session is there, but the program in it is dead.", stop_session=True)
+        case SessionState.RUNNING:
+            return _by_silence(run, session, now, policy)
+        case _:
+            return Fail(f"session_state_{session.state}", f"Its session is {session.state}.", stop_session=True)
+
+
+def _by_silence(run: Run, session: SessionSeen, now: datetime, policy: Policy) -> Verdict:
+    heard = max((at for at in (run.last_activity_at, session.last_activity) if at is not None), default=None)
+    if policy.end_idle_after is not None and _quiet(heard, now, policy.end_idle_after):
+        return Fail("idle", f"Nothing was heard of it for {policy.end_idle_after}.", stop_session=True)
+    return Leave(quiet_since=heard if _quiet(heard, now, policy.idle) else None)
+
+
+def _over_budget(over: Over) -> Fail:
+    return Fail(over.reason, over.message, stop_session=True)
+
+
+def _ended_without(session: SessionSeen) -> str:
+    exit_code = f" with exit code {session.exit_status}" if session.exit_status is not None else ""
+    why = f" ({session.stop_reason})" if session.stop_reason else ""
+    return f"The program ended{exit_code}{why} without completing the run."
+
+
+def _quiet(heard: datetime | None, now: datetime, span: timedelta) -> bool:
+    return heard is not None and now - heard > span

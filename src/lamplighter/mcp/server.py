@@ -1,0 +1,91 @@
+"""The MCP server: the same tools over standard input and output, and over stateless streamable HTTP."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import mcp_types as types
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from lamplighter import __version__
+from lamplighter.domain.access import Caller
+from lamplighter.kit.errors import LampError
+from lamplighter.mcp.tools import Tool, find, offered
+from lamplighter.services.toolbox import Toolbox
+
+NAME = "lamplighter"
+LARGEST_BODY = 1 << 20
+
+Scope = Any
+CallerOf = Callable[[ServerRequestContext[Any, Any]], Caller]
+
+
+def build(toolbox: Toolbox, caller_of: CallerOf) -> Server[Any]:
+    async def list_tools(
+        context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(tool) for tool in offered(toolbox, caller_of(context))])
+
+    async def call_tool(
+        context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        caller = caller_of(context)
+        try:
+            tool = find(params.name, toolbox, caller)
+            return _answer(await tool.call(toolbox, caller, params.arguments or {}))
+        except LampError as error:
+            return _refusal(error)
+
+    return Server(NAME, version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def serve_stdio(toolbox: Toolbox, caller: Caller) -> None:
+    """Until the other side closes its end."""
+    server = build(toolbox, lambda _context: caller)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+class HttpEndpoint:
+    """An ASGI application for `/mcp`. It keeps nothing between requests, so a restart of the daemon goes unnoticed.
+
+    Whoever mounts it has asked for the caller's token already, which is also what keeps web pages out; `caller_in`
+    finds the caller in the request's scope.
+    """
+
+    def __init__(self, toolbox: Toolbox, caller_in: Callable[[Mapping[str, Any]], Caller]) -> None:
+        server = build(toolbox, lambda context: caller_in(_request(context).scope))
+        self._manager = StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=LARGEST_BODY
+        )
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with self._manager.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        await self._manager.handle_request(scope, receive, send)
+
+
+def _request(context: ServerRequestContext[Any, Any]) -> Any:
+    if context.request is None:
+        raise RuntimeError("an HTTP transport carries its request")
+    return context.request
+
+
+def _described(tool: Tool) -> types.Tool:
+    return types.Tool(name=tool.name, description=tool.description, input_schema=dict(tool.schema))
+
+
+def _answer(value: Any) -> types.CallToolResult:
+    text = json.dumps(value, ensure_ascii=False)
+    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=value)
+
+
+def _refusal(error: LampError) -> types.CallToolResult:
+    said = f"{error.message} {error.hint}".strip()
+    return types.CallToolResult(content=[types.TextContent(text=said)], is_error=True)

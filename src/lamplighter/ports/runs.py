@@ -1,0 +1,45 @@
+"""What the surfaces ask of runs and automations; the services behind it are handed in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from lamplighter.domain.access import Caller
+from lamplighter.domain.runs.completion import Completion
+from lamplighter.domain.runs.model import RunState
+from lamplighter.kit.errors import NotFound
+
+
+class RunUnknown(NotFound):
+    def __init__(self, run: str) -> None:
+        super().__init__(f"There is no run {run}.", hint="`lamp run list` shows those there are.")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """`replayed`: the same had been said before, and nothing was written."""
+
+    run: str
+    state: RunState
+    replayed: bool = False
+
+
+class CompletionService(Protocol):
+    async def complete(self, completion: Completion, *, caller: Caller, session: str | None = None) -> Completed:
+        """End the run as its agent reports. May be repeated with the same content.
+
+        Raises RunUnknown; Forbidden for another run's token; CompletionRefused for what contradicts the run's record.
+        """
+        ...
+
+    async def run(self, run: str, *, caller: Caller) -> Mapping[str, Any]:
+        """The run in the shape of every surface, its timeline included. Raises RunUnknown, Forbidden."""
+        ...
+
+
+class AutomationService(Protocol):
+    async def automations(self, *, caller: Caller) -> Sequence[Mapping[str, Any]]: ...
+
+    async def create(self, definition: Mapping[str, Any], *, caller: Caller) -> Mapping[str, Any]:
+        """Store a definition, disabled until a person arms it. Raises UsageError with every problem, Conflict."""
+        ...

@@ -1,0 +1,159 @@
+"""A model that follows a script, on loopback: it speaks the Anthropic Messages API and the OpenAI Chat Completions and
+Responses APIs, streamed or whole, so that real agent programs can be driven without an account or a network.
+"""
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+from lamplighter.testing import model_protocols as protocols
+from lamplighter.testing.model_protocols import CallTool, Say
+
+HANG_AT_MOST_S = 300.0
+_POLL_S = 0.02  # how soon its thread notices that it is to end
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Answer every request with an HTTP status."""
+
+    status: int = 500
+    body: Mapping[str, Any] = field(default_factory=lambda: {"error": {"type": "api_error", "message": "scripted"}})
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Take the request and never answer it."""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Answer with these bytes, whatever they are."""
+
+    body: bytes
+    content_type: str = "application/json"
+
+
+Step = Say | CallTool | Refuse | Hang | Raw
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request: by which protocol, with which tools at hand, with how many tool results so far, and its body."""
+
+    protocol: str
+    tools: tuple[str, ...]
+    results: int
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+
+
+class ModelServer:
+    """Serves from a thread of its own between `start` and `close`.
+
+    The step of a request is the number of tool results in it, so programs may ask for titles or try again as they
+    like; after the last step the model says that it is done.
+    """
+
+    def __init__(self, *script: Step) -> None:
+        self.script = script
+        self.asked: list[Asked] = []
+        self.first = threading.Event()
+        self._closing = threading.Event()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.model = self
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="model")
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def step(self, asked: Asked) -> Step:
+        """A request without tools wants a title or a word, and is not part of the script unless it all is."""
+        at_hand = self.script[asked.results] if asked.results < len(self.script) else Say("Done.")
+        if isinstance(at_hand, CallTool) and protocols.matching(at_hand.name, asked.tools) is None:
+            return Say("There is no such tool.")
+        return at_hand
+
+    def heard(self, asked: Asked) -> None:
+        self.asked.append(asked)
+        self.first.set()
+
+    def hang(self) -> None:
+        self._closing.wait(HANG_AT_MOST_S)
+
+    def with_tool(self, name: str) -> Sequence[Asked]:
+        return [one for one in self.asked if protocols.matching(name, one.tools) is not None]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    model: ModelServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A program that was ended in the middle of an answer is what the tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        if self.path.split("?")[0].endswith("/models"):
+            self._whole({"object": "list", "data": [{"id": "scripted-model", "object": "model"}]})
+        else:
+            self._whole({"error": {"message": f"no {self.path}"}}, status=404)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+        protocol = protocols.by_path(self.path.split("?")[0])
+        if protocol is None:
+            self._whole({"error": {"type": "not_found_error", "message": f"no {self.path}"}}, status=404)
+            return
+        tools, results = protocol.tools(body), protocol.results(body)
+        asked = Asked(protocol.name, tools, results, body, {key.lower(): value for key, value in self.headers.items()})
+        model = self.server.model
+        model.heard(asked)
+        self._follow(protocol, asked, model.step(asked))
+
+    def _follow(self, protocol: protocols.Protocol, asked: Asked, step: Step) -> None:
+        match step:
+            case Hang():
+                self.server.model.hang()
+                self.close_connection = True
+            case Refuse(status, body):
+                self._whole(dict(body), status=status)
+            case Raw(data, content_type):
+                self._send(200, content_type, data)
+            case Say() | CallTool():
+                turn = protocols.turn_of(step, asked.tools, asked.results)
+                if asked.body.get("stream"):
+                    self._send(200, "text/event-stream", protocol.stream(turn))
+                else:
+                    self._whole(protocol.whole(turn))
+
+    def _whole(self, body: Mapping[str, Any], *, status: int = 200) -> None:
+        self._send(status, "application/json", json.dumps(body).encode())
+
+    def _send(self, status: int, content_type: str, data: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", content_type)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
+        """Silence: what was asked is kept in `asked`."""

@@ -1,0 +1,53 @@
+"""Who is asking: a bearer token becomes a caller."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lamplighter.domain.access import Caller, Unauthenticated
+from lamplighter.web.errors import problem
+
+CALLER = "lamp.caller"
+SESSION = "lamp-session-id"
+
+
+class Tokens(Protocol):
+    def caller(self, token: str) -> Caller | None: ...
+
+
+class Authenticate:
+    """Lets pass what shows a token that `tokens` knows; everything else is told 401 before a byte of it is read."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens, *, open_paths: frozenset[str]) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._open = open_paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in self._open:
+            await self._app(scope, receive, send)
+            return
+        token = _bearer(Headers(scope=scope))
+        caller = None if token is None else self._tokens.caller(token)
+        if caller is None:
+            await problem(Unauthenticated())(scope, receive, send)
+            return
+        scope[CALLER] = caller
+        await self._app(scope, receive, send)
+
+
+def caller_in(scope: Mapping[str, Any]) -> Caller:
+    found: Caller = scope[CALLER]
+    return found
+
+
+def session_in(scope: Scope) -> str | None:
+    """The session that asks, where it says so."""
+    return Headers(scope=scope).get(SESSION) or None
+
+
+def _bearer(headers: Headers) -> str | None:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.strip() else None

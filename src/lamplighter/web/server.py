@@ -1,0 +1,132 @@
+"""The HTTP server: routes, the order of middleware, and a socket that is bound before anyone is told its address."""
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.web.auth import Authenticate, Tokens
+from lamplighter.web.errors import on_bug, on_http_error, on_lamp_error, problem
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+BACKLOG = 2048
+
+Ready = Callable[[], Awaitable[str | None]]
+"""Why the city cannot serve; None when it can."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An application of its own below a path, with what has to be up while it serves."""
+
+    path: str
+    app: ASGIApp
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Surface:
+    tokens: Tokens
+    ready: Ready
+    routes: Sequence[Route] = ()
+    parts: Sequence[Part] = field(default=())
+
+
+def build(surface: Surface) -> Starlette:
+    """Everything but the two health paths asks for a token first."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for part in surface.parts:
+                await stack.enter_async_context(part.running())
+            yield
+
+    handlers: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
+        LampError: on_lamp_error,
+        HTTPException: on_http_error,
+        Exception: on_bug,
+    }
+    return Starlette(
+        routes=[*_health(surface.ready), *surface.routes, *(Route(part.path, part.app) for part in surface.parts)],
+        middleware=[Middleware(Authenticate, tokens=surface.tokens, open_paths=OPEN_PATHS)],
+        exception_handlers=dict(handlers),
+        lifespan=lifespan,
+    )
+
+
+def _health(ready: Ready) -> list[Route]:
+    async def healthz(_request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_request: Request) -> Response:
+        why = await ready()
+        return problem(Unavailable(why)) if why else JSONResponse({"status": "ready"})
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
+
+
+class WebServer:
+    """Serves an application on one address until it is told to stop. Signals are the process's own business."""
+
+    def __init__(self, app: ASGIApp, *, host: str, port: int) -> None:
+        self._socket = _bound(host, port)
+        config = uvicorn.Config(
+            app, lifespan="on", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
+        )
+        self._server = _Quiet(config)
+
+    @property
+    def port(self) -> int:
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    @property
+    def url(self) -> str:
+        host = self._socket.getsockname()[0]
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    async def serve(self) -> None:
+        try:
+            await self._server.serve(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    def stop(self) -> None:
+        """Requests under way are answered; `serve` returns after them."""
+        self._server.should_exit = True
+
+
+class _Quiet(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Raises Unavailable for an address that cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(BACKLOG)
+        found.setblocking(False)
+    except (OSError, OverflowError) as error:
+        found.close()
+        raise Unavailable(
+            f"{host}:{port} cannot be listened on: {getattr(error, 'strerror', None) or error}.",
+            hint="Set another `[api] port`, or 0 for a free one.",
+        ) from error
+    return found
