@@ -76,6 +76,7 @@ def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> RunRow | None:
     tx.runs.swap(before.run, after)
     _tell(tx, moved, {"owner": worker.owner, "lease": held.lease.version})
     outbox.done(tx, item, now)
+    tx.wake(TOPIC)
     return after
 
 

@@ -34,7 +34,8 @@ TYPES_AFTER = """
     SELECT type, max(seq) AS seq FROM (
         SELECT type, seq FROM events WHERE city_id = :city AND seq > :after ORDER BY seq LIMIT :limit) AS new
     GROUP BY type"""
-HEAD = "SELECT max(seq) AS head FROM events WHERE city_id = :city"
+# index: as AFTER, from its end; max(seq) would read all of the city's events on SQLite
+HEAD = "SELECT seq AS head FROM events WHERE city_id = :city AND seq > 0 ORDER BY seq DESC LIMIT 1"
 # The newest event always stays: SQLite numbers on from the highest row there is, and a number is never given twice.
 PRUNE = """
     DELETE FROM events WHERE city_id = :city AND seq IN (

@@ -21,6 +21,7 @@ _SHIM = "shim"
 _EXIT = "exit"
 _START_LIMIT_MS = 30_000
 
+# Whoever started it may be dead before it says so: it then speaks into a broken pipe, and goes on.
 # Only builtins, so that an environment without a PATH does no harm; `ps` is for systems without /proc.
 _STAMP = """
 stamp() {
@@ -34,7 +35,9 @@ _INNER = (
 dir=$1 boot=$2; shift 2
 stamp $$
 printf '%s\\n%s\\n%s\\n' "$$" "$start" "$boot" >"$dir/program" || exit 125
-printf 'started\\n' >&3
+trap '' PIPE
+printf 'started\\n' 2>/dev/null >&3
+trap - PIPE
 exec 3>&-
 exec "$@"
 """

@@ -1,0 +1,140 @@
+"""Two processes at once on PostgreSQL: one run a slot, one holder a run, one end, whatever order they commit in."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.runs.model import By, Mover, RunState
+from lamplighter.kit.errors import Conflict
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import automations, due, firing, outbox, owners, runs
+from lamplighter.services.rules import Rules
+from lamplighter.store.owners import Owner
+from lamplighter.store.place import PostgresPlace, open_store
+from lamplighter.store.tx import Store
+from lamplighter.store.wakes import Wakes
+from lamplighter.testing.contracts.store import AT, CITY
+
+ROUNDS = 12
+RULES = Rules(ZoneInfo("UTC"))
+
+
+@pytest.fixture
+async def rivals(postgres_place: PostgresPlace) -> AsyncIterator[list[Store]]:
+    stores = [open_store(postgres_place, CITY, Wakes()) for _ in range(2)]
+    await stores[0].transact(lambda tx: tx.cities.ensure("here", AT))
+    yield stores
+    for store in stores:
+        await store.close()
+
+
+async def add(store: Store, ids: IdSource, name: str, **keys: Any) -> None:
+    body = {"name": name, "exec": "true", "gate": "manual"} | keys
+    await store.transact(automations.create, body, rules=RULES, ids=ids, act=Act("tester", AT))
+
+
+def act(seconds: float = 0) -> Act:
+    return Act("tester", AT + timedelta(seconds=seconds))
+
+
+async def all_runs(store: Store) -> list[Any]:
+    return await store.read(lambda tx: tx.runs.page(limit=1000))
+
+
+async def test_two_schedulers_make_one_run_of_a_due_trigger(rivals: list[Store], ids: IdSource) -> None:
+    for number in range(40):
+        await add(rivals[0], ids, f"a{number}", gate="cooldown", interval="1h")
+    for _ in range(3):
+        await asyncio.gather(
+            *(store.transact(due.fire_due, limit=10, rules=RULES, ids=ids, act=act()) for store in rivals * 3)
+        )
+    names = [row.run.automation for row in await all_runs(rivals[0])]
+    assert sorted(names) == sorted(f"a{number}" for number in range(40))
+
+
+async def test_a_person_and_the_scheduler_do_not_run_it_side_by_side(rivals: list[Store], ids: IdSource) -> None:
+    one, two = rivals
+    for number in range(ROUNDS):
+        await add(one, ids, f"a{number}", gate="cooldown", interval="1h")
+        wanted = firing.ByHand(f"a{number}")
+        await asyncio.gather(
+            one.transact(due.fire_due, limit=10, rules=RULES, ids=ids, act=act()),
+            two.transact(firing.run_by_hand, wanted, rules=RULES, ids=ids, act=act()),
+            return_exceptions=True,
+        )
+    names = [row.run.automation for row in await all_runs(one)]
+    assert sorted(names) == sorted(f"a{number}" for number in range(ROUNDS))
+
+
+async def test_an_item_is_claimed_by_one(rivals: list[Store], ids: IdSource) -> None:
+    for number in range(60):
+        await add(rivals[0], ids, f"a{number}", gate="cooldown", interval="1h")
+    await rivals[0].transact(due.fire_due, limit=100, rules=RULES, ids=ids, act=act())
+    taken = await asyncio.gather(
+        *(rivals[n % 2].transact(outbox.claim_due, f"own_{n}", AT, limit=10) for n in range(8))
+    )
+    claimed = [item.id for batch in taken for item in batch]
+    assert len(claimed) == len(set(claimed))
+
+
+async def test_a_cancel_and_an_end_at_once_leave_one_end(rivals: list[Store], ids: IdSource) -> None:
+    one, two = rivals
+    await add(one, ids, "a", overlap="allow")
+    for _ in range(ROUNDS):
+        fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ids=ids, act=act())
+        (item,) = await one.transact(outbox.claim_due, "own_1", AT, limit=1, run=fired.run)
+        started = await one.transact(runs.start, item, runs.Worker("own_1", "here"), AT)
+        assert started is not None
+        by = By(Mover.WORKER, "worker", started.run.lease.version)
+        outcomes = await asyncio.gather(
+            one.transact(runs.end, fired.run, runs.Ending(RunState.SUCCEEDED), by, ids=ids, act=act()),
+            two.transact(runs.cancel, fired.run, ids=ids, act=act()),
+            return_exceptions=True,
+        )
+        assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 1
+        events = await one.read(lambda tx, run=fired.run: tx.runs.events(run))
+        assert sum(event.to_state in {"succeeded", "canceled"} for event in events) == 1
+
+
+async def test_a_dead_owner_is_buried_by_one_and_its_run_adopted_by_one(rivals: list[Store], ids: IdSource) -> None:
+    one, two = rivals
+    await add(one, ids, "a", overlap="allow")
+    for number in range(ROUNDS):
+        dead = Owner(f"own_{number}", "worker", "here", 1, AT)
+        await one.transact(owners.register, dead)
+        fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ids=ids, act=act())
+        (item,) = await one.transact(outbox.claim_due, dead.id, AT, limit=1, run=fired.run)
+        await one.transact(runs.start, item, runs.Worker(dead.id, "here"), AT)
+        buried = await asyncio.gather(*(store.transact(owners.bury, dead, act=act()) for store in rivals))
+        assert sorted(buried) == [False, True]
+        adopted = await asyncio.gather(
+            one.transact(runs.adopt, runs.Worker("own_x", "here"), AT),
+            two.transact(runs.adopt, runs.Worker("own_y", "here"), AT),
+        )
+        assert [row.run.id for rows in adopted for row in rows] == [fired.run]
+        (holder,) = [row.run.lease for rows in adopted for row in rows]
+        by = By(Mover.WORKER, "worker", holder.version)
+        await one.transact(runs.end, fired.run, runs.Ending(RunState.SUCCEEDED), by, ids=ids, act=act())
+
+
+async def test_an_edit_and_a_firing_at_once_lose_nothing_of_each_other(rivals: list[Store], ids: IdSource) -> None:
+    """Case 4: a state write races a definition's edit."""
+    one, two = rivals
+    for number in range(ROUNDS):
+        name = f"a{number}"
+        await add(one, ids, name, gate="cooldown", interval="1h")
+        await asyncio.gather(
+            one.transact(due.fire_due, limit=100, rules=RULES, ids=ids, act=act()),
+            two.transact(automations.edit, name, {"description": "new"}, rules=RULES, act=act()),
+        )
+        await one.transact(due.fire_due, limit=100, rules=RULES, ids=ids, act=act())  # it may have been locked before
+        row = await one.read(automations.get, name)
+        (trigger,) = await one.read(lambda tx, row=row: tx.triggers.of(row.id))
+        assert '"description": "new"' in (row.definition or "")
+        assert trigger.state.last_fired_at == AT
+        assert len(await one.read(lambda tx, name=name: tx.runs.page(automation=name))) == 1

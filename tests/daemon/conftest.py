@@ -1,0 +1,24 @@
+"""A city whose loops run inside the test."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from loops_city import Loops
+
+from lamplighter.kit.clock import SystemClock
+from lamplighter.store.owners import Owner
+from lamplighter.store.place import SqlitePlace
+
+
+@pytest.fixture
+async def loops(sqlite_place: SqlitePlace, tmp_path: Path) -> AsyncIterator[Loops]:
+    found = Loops(sqlite_place, tmp_path, SystemClock())
+    await found.store.transact(lambda tx: tx.cities.ensure("loops", found.clock.now()))
+    owner = Owner("own_first", "controller", "here", os.getpid(), found.clock.now())
+    await found.store.transact(lambda tx: tx.owners.register(owner))
+    yield found
+    await found.parts.close()
+    await found.parts.worker.stop()
+    await found.store.close()

@@ -1,0 +1,92 @@
+"""A city whose loops run inside the test: real commands, a real SQLite file, wake-ups in the process."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from lamplighter.adapters.sessions.commands import ShimCommands
+from lamplighter.daemon.automations import AutomationLoops, Outside
+from lamplighter.domain.acts import Act
+from lamplighter.domain.beads.formulas import Formula, Step
+from lamplighter.domain.city.model import City, Rig, Workspace
+from lamplighter.kit.clock import Clock, SystemClock
+from lamplighter.kit.errors import NotFound
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import automations, firing, runs
+from lamplighter.services.rules import Rules
+from lamplighter.store.place import SqlitePlace, open_store
+from lamplighter.store.runs import RunRow
+from lamplighter.store.wakes import Wakes
+
+CITY = "cty_loops"
+WITHIN = 30
+
+
+class Loops:
+    """The parts around automations, and the test's own ways to start and await runs."""
+
+    def __init__(self, place: SqlitePlace, root: Path, clock: Clock) -> None:
+        self.root, self.clock = root, clock
+        self.ids = IdSource(clock)
+        self.wakes = Wakes()
+        self.store = open_store(place, CITY, self.wakes)
+        (root / "web").mkdir()
+        self.city = City(
+            workspace=Workspace(name="loops"), root=root, prefix="lo", rigs=(Rig(name="web", path="web", prefix="we"),)
+        )
+        self.rules = Rules(ZoneInfo("UTC"), prefix="lo", prefixes={"web": "we"})
+        self.runner = ShimCommands(root / ".gc" / "commands", city=CITY, clock=SystemClock(), ids=self.ids)
+        self.parts = self.build("own_first")
+
+    def build(self, owner: str) -> AutomationLoops:
+        outside = Outside(self.runner, self._formula, _no_beads, dict(os.environ))
+        parts = AutomationLoops.build(
+            self.city, self.rules, outside, store=self.store, clock=self.clock, ids=self.ids,
+            me=runs.Worker(owner, "here"),
+        )  # fmt: skip
+        parts.listen(self.wakes)
+        return parts
+
+    def _formula(self, name: str, _rig: str | None) -> Formula:
+        if name != "feature":
+            raise NotFound(f"There is no formula `{name}`.")
+        return Formula("feature", "", None, (), (Step("a", "A"),), "")
+
+    @property
+    def act(self) -> Act:
+        return Act("tester", self.clock.now())
+
+    async def add(self, name: str, **keys: Any) -> None:
+        body = {"name": name, "gate": "manual"} | keys
+        await self.store.transact(automations.create, body, rules=self.rules, ids=self.ids, act=self.act)
+
+    async def fire(self, name: str, **payload: Any) -> str:
+        wanted = firing.ByHand(name, payload)
+        fired = await self.store.transact(firing.run_by_hand, wanted, rules=self.rules, ids=self.ids, act=self.act)
+        return fired.run
+
+    async def work(self, name: str, **payload: Any) -> RunRow:
+        """Fire it and work it to its end."""
+        run = await self.fire(name, **payload)
+        async with asyncio.timeout(WITHIN):
+            await self.parts.dispatcher.drain()
+        return await self.get(run)
+
+    async def get(self, run: str) -> RunRow:
+        return await self.store.read(runs.get, run)
+
+    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Until it holds, asked after every commit."""
+        woken = self.wakes.subscribe("runs", "events", "outbox", "automations")
+        async with asyncio.timeout(WITHIN):
+            while not await holds():
+                woken.clear()
+                if not await holds():
+                    await woken.wait()
+
+
+def _no_beads() -> Any:
+    raise AssertionError("this city keeps its beads itself")

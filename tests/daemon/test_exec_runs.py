@@ -1,0 +1,188 @@
+"""Exec actions from the outbox to their end: environment, limits, output, prechecks, stopping, adoption."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+from loops_city import Loops
+
+from lamplighter.adapters.sessions.processes.table import all_processes
+from lamplighter.domain.runs.model import RunState
+from lamplighter.ports.commands import OUTPUT_BYTES
+from lamplighter.services import definitions, runs
+
+
+async def labels(loops: Loops, run: str) -> tuple[str, ...]:
+    row = await loops.get(run)
+    bead = await loops.store.read(lambda tx: tx.beads.get(row.facts.bead))
+    assert bead is not None
+    return bead.labels
+
+
+async def told(loops: Loops, *types: str) -> list[str]:
+    found = await loops.store.read(lambda tx: tx.events.after(0))
+    return [event.type for event in found if event.type in types]
+
+
+ENDS = ("automation.fired", "automation.completed", "automation.failed")
+
+
+async def test_case_17_success_and_failure_with_their_labels_and_events(loops: Loops) -> None:
+    await loops.add("good", exec="echo hello")
+    await loops.add("bad", exec="echo no >&2; exit 3")
+    good, bad = await loops.work("good"), await loops.work("bad")
+    assert (good.run.state, good.run.exit_code, good.run.output_tail) == (RunState.SUCCEEDED, 0, "hello\n")
+    assert (bad.run.state, bad.run.reason, bad.run.exit_code, bad.run.error) == (RunState.FAILED, "exit_3", 3, "no")
+    assert await labels(loops, good.run.id) == ("automation-run:good", "exec")
+    assert await labels(loops, bad.run.id) == ("automation-run:bad", "exec", "exec-failed")
+    fired, completed, failed = ENDS
+    assert await told(loops, *ENDS) == [fired, completed, fired, failed]
+
+
+async def test_case_18_the_child_sees_its_directory_its_run_and_its_trigger(loops: Loops, tmp_path: Path) -> None:
+    from lamplighter.adapters.files.automations import LayerDirectory, scan
+
+    folder = tmp_path / "layer" / "automations" / "where"
+    folder.mkdir(parents=True)
+    line = "echo $AUTOMATION_DIR $LAMP_RUN_ID $LAMP_RIG $PWD; cat $LAMP_TRIGGER_FILE"
+    (folder / "automation.toml").write_text(f'[automation]\nexec = "{line}"\ngate = "manual"\n')
+    found = scan([LayerDirectory(tmp_path / "layer", "web")])
+    await definitions.sync_definitions(loops.store, found, loops.rules, ids=loops.ids, act=loops.act)
+    row = await loops.work("where:rig:web", why="test")
+    first, _, rest = row.run.output_tail.partition("\n")
+    assert first.split() == [str(folder), row.run.id, "web", str(tmp_path / "web")]
+    trigger = json.loads(rest)
+    assert (trigger["automation"], trigger["trigger"]) == ("where:rig:web", {"id": "manual", "kind": "manual"})
+    assert (trigger["payload"], trigger["events"], trigger["slot"]) == ({"why": "test"}, [], None)
+    assert row.facts.bead is not None
+    assert row.facts.bead.startswith("we-")
+
+
+async def test_case_19_a_command_past_its_limit_is_ended_with_its_children(loops: Loops) -> None:
+    await loops.add("stuck", exec="sleep 4711 & (setsid sleep 4711 &) ; sleep 4711", timeout="300ms")
+    row = await loops.work("stuck")
+    assert (row.run.state, row.run.reason, row.run.exit_code) == (RunState.FAILED, "timeout", None)
+    assert [one for one in all_processes().values() if "4711" in _line(one.pid)] == []
+
+
+def _line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+async def test_an_action_that_prints_a_gigabyte_fills_neither_memory_nor_disk(loops: Loops) -> None:
+    await loops.add("loud", exec="yes 0123456789abcde | head -c 1073741824; echo the end", timeout="60s")
+    run = await loops.fire("loud")
+    largest = 0
+
+    async def measure() -> None:
+        nonlocal largest
+        home = loops.root / ".gc" / "commands" / run
+        while True:
+            sizes = [path.stat().st_blocks * 512 for path in home.glob("output*") if path.exists()]
+            largest = max(largest, sum(sizes))
+            await asyncio.to_thread(os.sched_yield)
+
+    measuring = asyncio.create_task(measure())
+    await loops.parts.dispatcher.drain()
+    measuring.cancel()
+    row = await loops.get(run)
+    assert row.run.state is RunState.SUCCEEDED
+    assert row.run.output_tail.endswith("the end\n")
+    assert len(row.run.output_tail) <= OUTPUT_BYTES
+    assert largest < 1 << 30
+    assert list((loops.root / ".gc" / "commands").iterdir()) == []
+
+
+@pytest.mark.parametrize(("code", "state", "reason"), [
+    (0, RunState.SUCCEEDED, ""), (75, RunState.SKIPPED, "nothing_to_do"), (1, RunState.FAILED, "precheck_failed"),
+])  # fmt: skip
+async def test_a_precheck_decides_whether_the_action_runs(
+    loops: Loops, code: int, state: RunState, reason: str
+) -> None:
+    await loops.add("careful", exec="touch ran", precheck=f"exit {code}")
+    row = await loops.work("careful")
+    assert (row.run.state, row.run.reason) == (state, reason)
+    assert (loops.root / "ran").exists() == (code == 0)
+
+
+async def test_case_12_a_directory_that_vanished_is_skipped_and_counts_until_it_disables(loops: Loops) -> None:
+    (loops.root / "web").rmdir()
+    await loops.add("gone", exec="true", rig="web", gate="cooldown", interval="1ms")
+    for _ in range(5):
+        await loops.parts.scheduler.tick()
+        await loops.parts.dispatcher.drain()
+    row = await loops.store.read(lambda tx: tx.automations.named("gone:rig:web"))
+    assert row is not None
+    assert (row.enabled, row.failures) == (False, 5)
+    found = await loops.store.read(runs.page)
+    assert {(one.run.state, one.run.reason) for one in found} == {(RunState.SKIPPED, "project_missing")}
+    assert await told(loops, "automation.disabled") == ["automation.disabled"]
+
+
+async def test_stopping_the_city_ends_what_runs_as_interrupted(loops: Loops) -> None:
+    await loops.add("long", exec="echo begun; sleep 4712")
+    run = await loops.fire("long")
+    await loops.parts.dispatcher.tick()
+    await loops.until(lambda: _running(loops, run))
+    await _output(loops, run, "begun")
+    await loops.parts.dispatcher.stop()
+    row = await loops.get(run)
+    assert (row.run.state, row.run.reason, row.run.output_tail) == (RunState.FAILED, "interrupted", "begun\n")
+    assert [one for one in all_processes().values() if "4712" in _line(one.pid)] == []
+
+
+async def _running(loops: Loops, run: str) -> bool:
+    return (await loops.get(run)).run.state is RunState.RUNNING
+
+
+async def _output(loops: Loops, run: str, text: str) -> None:
+    async with asyncio.timeout(30):
+        while text not in await loops.runner.tail(run):
+            await asyncio.to_thread(os.sched_yield)
+
+
+async def test_cancelling_a_run_ends_its_processes_at_once(loops: Loops) -> None:
+    await loops.add("long", exec="echo begun; sleep 4713")
+    run = await loops.fire("long")
+    await loops.parts.dispatcher.tick()
+    await _output(loops, run, "begun")
+    watching = asyncio.create_task(loops.parts.worker.loop())
+    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    async with asyncio.timeout(30):
+        await loops.parts.worker.tasks.all_done()
+    watching.cancel()
+    assert (await loops.get(run)).run.state is RunState.CANCELED
+    assert [one for one in all_processes().values() if "4713" in _line(one.pid)] == []
+    assert list((loops.root / ".gc" / "commands").iterdir()) == []
+
+
+async def test_an_agent_action_is_refused_clearly(loops: Loops) -> None:
+    await loops.add("agent", agent={"prompt": "do it"})
+    row = await loops.work("agent")
+    assert (row.run.state, row.run.reason) == (RunState.FAILED, "agent_action_unavailable")
+
+
+async def test_case_21_cooking_that_fails_is_told_and_the_others_run(loops: Loops) -> None:
+    await loops.add("broken", formula="missing")
+    await loops.add("fine", formula="feature", pool="crew")
+    broken, fine = await loops.work("broken"), await loops.work("fine")
+    assert (broken.run.state, broken.run.reason) == (RunState.FAILED, "cook_failed")
+    assert "missing" in broken.run.error
+    assert (fine.run.state, fine.facts.wisp is not None) == (RunState.RUNNING, True)
+
+
+async def test_case_18_a_bug_in_one_item_is_kept_on_it_and_the_process_lives(loops: Loops) -> None:
+    await loops.add("good", exec="true")
+    odd = """INSERT INTO outbox (city_id, id, kind, payload, state, due_at)
+        VALUES (:city, 'out_0', 'odd', '{}', 'pending', 0)"""
+    await loops.store.transact(lambda tx: tx.db.execute(odd, {"city": tx.city}))
+    row = await loops.work("good")
+    assert row.run.state is RunState.SUCCEEDED
+    item = await loops.store.read(lambda tx: tx.db.row("SELECT state, last_error FROM outbox WHERE id = 'out_0'", {}))
+    assert item is not None
+    assert (item["state"], item["last_error"]) == ("failed", "`odd` is not a kind of outbox item")
