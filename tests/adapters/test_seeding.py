@@ -1,0 +1,55 @@
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from lamplighter.adapters.sessions.seeding import SeedRefused, write_seeds
+from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
+
+
+def places(root: Path) -> dict[Place, Path]:
+    return {place: root / place for place in Place}
+
+
+def test_a_file_is_written_for_its_owner_only_and_again(tmp_path: Path) -> None:
+    for content in ("first", "second"):
+        write_seeds([SeedFile(Place.FILES, "deep/mcp.json", content)], places(tmp_path))
+        path = tmp_path / "files/deep/mcp.json"
+        assert path.read_text() == content
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert [one.name for one in path.parent.iterdir()] == ["mcp.json"]
+
+
+def test_what_a_person_s_file_says_stays(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    theirs = {"theme": "dark", "onboarded": False, "projects": {"/a": {"trust": False}}, "keys": ["x"]}
+    (home / ".claude.json").write_text(json.dumps(theirs))
+    ours = {"theme": "light", "onboarded": True, "projects": {"/b": {"trust": True}}, "keys": ["y", "x"], "new": 1}
+    seed = SeedFile(Place.HOME, ".claude.json", json.dumps(ours), Writing.MERGE_JSON)
+    for _ in range(2):
+        write_seeds([seed], places(tmp_path))
+    assert json.loads((home / ".claude.json").read_text()) == {
+        "theme": "dark", "onboarded": False, "projects": {"/a": {"trust": False}, "/b": {"trust": True}},
+        "keys": ["x", "y"], "new": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_person_s_file_that_cannot_be_added_to_is_left(tmp_path: Path, text: str) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/settings.json").write_text(text)
+    with pytest.raises(SeedRefused):
+        write_seeds([SeedFile(Place.HOME, "settings.json", "{}", Writing.MERGE_JSON)], places(tmp_path))
+    assert (tmp_path / "home/settings.json").read_text() == text
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "link/x"])
+def test_a_path_that_leads_out_of_its_place_is_refused(tmp_path: Path, path: str) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "files/link").symlink_to(tmp_path / "outside")
+    with pytest.raises(SeedRefused):
+        write_seeds([SeedFile(Place.FILES, path, "x")], places(tmp_path))
+    assert list((tmp_path / "outside").iterdir()) == []

@@ -1,0 +1,169 @@
+"""The tools over streamable HTTP, by the official client."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult
+from served import OTHER, RUN, Served
+
+from lamplighter.domain.runs.model import RunState
+from mcp import Client
+
+ARGS: dict[str, Any] = {"run_id": RUN, "completion_id": f"run:{RUN}:completion:v1", "outcome": "succeeded"}
+
+
+@asynccontextmanager
+async def client(city: Served, headers: dict[str, str]) -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+        Client(streamable_http_client(f"{city.url}/mcp", http_client=http)) as connected,
+    ):
+        yield connected
+
+
+def said(result: Any) -> str:
+    assert isinstance(result, CallToolResult)
+    return " ".join(block.text for block in result.content if block.type == "text")
+
+
+async def test_a_run_is_shown_only_what_it_may_use(city: Served) -> None:
+    async with client(city, city.of_run()) as tools:
+        names = [tool.name for tool in (await tools.list_tools()).tools]
+    assert names == ["automation_complete", "event_emit"]
+
+
+async def test_the_owner_is_shown_all(city: Served) -> None:
+    async with client(city, city.owner) as tools:
+        found = (await tools.list_tools()).tools
+    names = [tool.name for tool in found]
+    assert names == [
+        "automation_complete", "event_emit", "run_get", "automation_list", "automation_create",
+        "bead_create", "bead_get", "bead_list", "bead_ready", "bead_claim", "bead_update", "bead_close",
+    ]  # fmt: skip
+    for tool in found:
+        assert tool.description
+        assert "." not in tool.name, "model services refuse dots"
+        assert not {"summary", "security_risk"} & set(tool.input_schema["properties"])
+
+
+@pytest.mark.parametrize("name", ["automation_complete", "automation.complete"])
+async def test_the_completion_tool_ends_the_run_under_both_spellings(city: Served, name: str) -> None:
+    async with client(city, city.of_run()) as tools:
+        done = await tools.call_tool(name, ARGS | {"summary_markdown": "Lit.", "security_risk": "LOW"})
+        again = await tools.call_tool("automation_complete", {"summary_markdown": "Lit.", **ARGS})
+    assert done.structured_content == {
+        "run": RUN, "state": "succeeded", "replayed": False, "message": "The completion is recorded.",
+    }  # fmt: skip
+    assert again.structured_content is not None
+    assert again.structured_content["replayed"] is True
+    assert (city.runs.runs[RUN].state, city.runs.runs[RUN].summary) == (RunState.SUCCEEDED, "Lit.")
+
+
+async def test_refusals_are_answers_that_say_what_to_do(city: Served) -> None:
+    async with client(city, city.of_run()) as tools:
+        other = await tools.call_tool("automation_complete", ARGS | {"run_id": OTHER})
+        wrong = await tools.call_tool("automation_complete", {"outcome": "done"})
+        await tools.call_tool("automation_complete", ARGS)
+        changed = await tools.call_tool("automation_complete", ARGS | {"outcome": "failed"})
+        hidden = await tools.call_tool("bead_create", {"title": "x"})
+    assert "may not complete" in said(other)
+    assert "run_id" in said(wrong)
+    assert "completion_id" in said(wrong)
+    assert "already completed" in said(changed)
+    assert "no tool bead_create" in said(hidden)
+    assert all(result.is_error for result in (other, wrong, changed, hidden))
+    assert city.runs.runs[OTHER].state is RunState.RUNNING
+
+
+async def test_a_late_completion_is_recorded_and_refused(city: Served) -> None:
+    city.runs.runs[RUN] = replace(city.runs.runs[RUN], state=RunState.TIMED_OUT, reason="deadline_exceeded")
+    async with client(city, city.of_run()) as tools:
+        late = await tools.call_tool("automation_complete", ARGS)
+    assert late.is_error
+    assert "deadline_exceeded" in said(late)
+    assert [one.run for one in city.runs.late] == [RUN]
+
+
+async def test_events_carry_the_run_that_emitted_them(city: Served) -> None:
+    async with client(city, city.of_run()) as tools:
+        done = await tools.call_tool("event_emit", {"type": "deploy.finished", "payload": {"ok": True}})
+        refused = await tools.call_tool("event_emit", {"type": "Not A Type"})
+    assert not done.is_error
+    assert refused.is_error
+    event = city.events()[-1]
+    assert (event.type, event.run, event.actor, event.payload) == ("deploy.finished", RUN, f"run:{RUN}", {"ok": True})
+
+
+async def test_beads_go_through_their_life(city: Served) -> None:
+    async with client(city, city.owner) as tools:
+
+        async def call(name: str, **args: Any) -> dict[str, Any]:
+            result = await tools.call_tool(name, args)
+            assert not result.is_error, said(result)
+            assert result.structured_content is not None
+            return dict(result.structured_content)
+
+        need = await call("bead_create", title="Fetch oil")
+        made = await call("bead_create", title="Light it", labels="urgent", needs=[need["id"]], metadata={"a": "b"})
+        assert made["labels"] == ["urgent"]
+        assert [one["id"] for one in (await call("bead_ready"))["beads"]] == [need["id"]]
+        await call("bead_close", id=need["id"])
+        assert (await call("bead_claim", id=made["id"]))["assignee"] == "owner"
+        assert (await call("bead_update", id=made["id"], title="Light them"))["title"] == "Light them"
+        assert (await call("bead_get", id=made["id"]))["children"] == []
+        assert [one["id"] for one in (await call("bead_list", status="in_progress"))["beads"]] == [made["id"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "told"),
+    [
+        ("bead_create", {}, "`title` is missing"),
+        ("bead_create", {"title": 3, "labels": [1], "metadata": {"a": 1}}, "`labels` must be a list of texts"),
+        ("bead_list", {"limit": 0}, "`limit`"),
+        ("bead_list", {"limit": True}, "`limit`"),
+        ("bead_list", {"status": "done"}, "not a status"),
+        ("bead_get", {"id": "zz-404"}, "no bead zz-404"),
+        ("run_get", {"run_id": "run_9"}, "no run run_9"),
+        ("event_emit", {"type": "a..b"}, "not an event type"),
+    ],
+)
+async def test_rubbish_is_refused_by_name(city: Served, name: str, args: dict[str, Any], told: str) -> None:
+    async with client(city, city.owner) as tools:
+        result = await tools.call_tool(name, args)
+    assert result.is_error
+    assert told in said(result)
+
+
+async def test_an_automation_that_an_agent_proposes_is_disabled(city: Served) -> None:
+    async with client(city, city.owner) as tools:
+        proposed = {"name": "n", "action": {"kind": "exec", "command": "true"}, "enabled": True}
+        await tools.call_tool("automation_create", proposed)
+        listed = await tools.call_tool("automation_list", {})
+        shown = await tools.call_tool("run_get", {"run_id": RUN})
+    assert city.automations.made[0]["enabled"] is False
+    assert listed.structured_content == {"automations": list(city.automations.made)}
+    assert shown.structured_content is not None
+    assert shown.structured_content["state"] == "running"
+
+
+async def test_it_keeps_nothing_between_requests(city: Served) -> None:
+    """What a program sends after a restart of the daemon is answered as if nothing had been."""
+    headers = city.of_run() | {
+        "accept": "application/json, text/event-stream",
+        "mcp-session-id": "from-before",
+        "mcp-protocol-version": "2025-06-18",
+    }
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "automation_complete", "arguments": ARGS},
+    }
+    found = await city.call("POST", "/mcp", headers=headers, body=call)
+    assert found.status_code == 200
+    assert found.json()["result"]["structuredContent"]["state"] == "succeeded"
