@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.catch_up import Missed, Slot, plan
@@ -38,6 +38,7 @@ SCAN_AT_ONCE = 5000
 EVENTS_A_PAGE = 500
 EVENTS_A_LOOK = 5000
 BYTES_A_RUN = 4 << 20
+PUT_ASIDE = timedelta(minutes=1)
 
 
 @dataclass
@@ -116,6 +117,32 @@ def fire_due(tx: Tx, *, limit: int, rules: Rules, ids: IdSource, act: Act) -> Lo
         looked.looked_at += 1
         _look(this, rows[trigger.automation], trigger)
     return looked
+
+
+def due_keys(tx: Tx, now: datetime, *, limit: int) -> list[tuple[str, str]]:
+    """Which triggers are due, by automation and id."""
+    return [(one.automation, one.id) for one in tx.triggers.due(now, limit=limit)]
+
+
+def fire_alone(tx: Tx, key: tuple[str, str], *, rules: Rules, ids: IdSource, act: Act) -> Looked:
+    """One due trigger by itself: so that one that cannot be dealt with does not stop the others of its batch."""
+    looked = Looked(looked_at=1)
+    row = tx.automations.lock(key[0])
+    found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
+    due_at = None if found is None else found.state.next_due_at
+    if row is not None and found is not None and found.armed and due_at is not None and due_at <= act.at:
+        _look(_Pass(tx, rules, ids, act, _paused(tx), looked), row, found)
+    return looked
+
+
+def put_aside(tx: Tx, key: tuple[str, str], error: str, *, act: Act) -> None:
+    """A trigger that cannot be dealt with is looked at again in a while, and told."""
+    row = tx.automations.lock(key[0])
+    found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
+    if row is None or found is None:
+        return
+    tx.triggers.save_state(replace(found, state=replace(found.state, next_due_at=act.at + PUT_ASIDE)))
+    tx.events.append(act.event("automation.error", subject=row.scoped_name, message=error[:300]))
 
 
 def fire_checked(  # noqa: PLR0913  which trigger, what it said, and what every transaction of firing carries
