@@ -1,6 +1,5 @@
 """What the scheduler does in transactions: which triggers are due, and what becomes of each."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -16,12 +15,10 @@ from lamplighter.domain.automations.decisions import (
     blocked_by,
     overlap,
 )
-from lamplighter.domain.automations.events import SeenEvent
 from lamplighter.domain.automations.gates import Checked, Due, Evidence, NotDue, Waiting, check
 from lamplighter.domain.automations.model import Automation, Condition, Event, Gate, Trigger
 from lamplighter.domain.automations.state import TriggerState, after_firing, passed_over
 from lamplighter.domain.events import Event as BusEvent
-from lamplighter.domain.events import EventFilter
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import snapshots
@@ -29,15 +26,13 @@ from lamplighter.services.firing import Cause, fire
 from lamplighter.services.registering import quiet_at
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import replace_by_policy
+from lamplighter.services.waiting import waiting_events
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.triggers import BLOCKED, TriggerRow
 from lamplighter.store.tx import Tx
 
 SCAN_AT_ONCE = 5000
-EVENTS_A_PAGE = 500
-EVENTS_A_LOOK = 5000
-BYTES_A_RUN = 4 << 20
 PUT_ASIDE = timedelta(minutes=1)
 
 
@@ -211,47 +206,6 @@ def raise_quiet(tx: Tx, *, limit: int, rules: Rules, act: Act) -> list[str]:
         )
         raised.append(row.scoped_name)
     return raised
-
-
-def waiting_events(tx: Tx, gate: Event, cursor: int) -> tuple[tuple[SeenEvent, ...], list[BusEvent], bool]:
-    """Events after the cursor that the gate's type admits, with their chains of causes; and whether more may wait."""
-    found: list[BusEvent] = []
-    size = 0
-    while len(found) < EVENTS_A_LOOK:
-        page = _page(tx, gate.on, found[-1].seq if found else cursor)
-        for event in page:
-            size += 200 + len(json.dumps(event.payload)) if event.payload is not None else 200
-            if found and size > BYTES_A_RUN:
-                return _seen(tx, found), found, True
-            found.append(event)
-        if len(page) < EVENTS_A_PAGE:
-            return _seen(tx, found), found, False
-        if len(found) > gate.batch:
-            break
-    return _seen(tx, found), found, True
-
-
-def _page(tx: Tx, on: str, after: int) -> list[BusEvent]:
-    if on == "*":
-        return tx.events.after(after, limit=EVENTS_A_PAGE)
-    if on.endswith(".*"):
-        return tx.events.next_matching(EventFilter(type=on, after=after), limit=EVENTS_A_PAGE)
-    return tx.events.after_of_type(on, after, limit=EVENTS_A_PAGE)
-
-
-def _seen(tx: Tx, events: list[BusEvent]) -> tuple[SeenEvent, ...]:
-    runs = {event.run for event in events if event.run is not None}
-    causes = tx.runs.causes(runs) if runs else {}
-    return tuple(
-        SeenEvent(
-            event.seq,
-            event.type,
-            event.at,
-            event.payload if isinstance(event.payload, dict) else {},
-            causes.get(event.run or "", ()),
-        )
-        for event in events
-    )
 
 
 def _paused(tx: Tx) -> bool:
