@@ -22,6 +22,7 @@ ACTOR = "controller"
 AT_ONCE = 50
 QUIET_AT_ONCE = 100
 POLL = timedelta(seconds=30)
+ROUNDS = 100
 LOCKED_ELSEWHERE = timedelta(seconds=1)
 
 
@@ -55,13 +56,13 @@ class Scheduler:
         return min(max(left, timedelta(0)), POLL)
 
     async def tick(self) -> list[str]:
-        """Fire all that is due now; returns the runs. Raises ClockSkewed instead of taking work."""
+        """Fire what is due now, in a bounded number of rounds; returns the runs. Raises ClockSkewed instead."""
         await self.guard.check()
         if self.position is None:
             self.position = await self.store.read(due.scanned_to)
         fired: list[str] = []
         self._stuck = False
-        while True:
+        for _ in range(ROUNDS):  # what is left is due at once, so the next tick follows without a pause
             seen = await self.store.read(due.glance, self.position)
             self._next = seen.next_due_at
             if seen.unseen:
@@ -73,6 +74,7 @@ class Scheduler:
             if not looked.looked_at and not seen.unseen:
                 self._stuck = True  # another process holds what is due
                 return fired
+        return fired
 
     async def _fire(self) -> due.Looked:
         act = Act(ACTOR, self.clock.now())
