@@ -226,6 +226,36 @@ async def test_worktrees_of_several_repositories_are_listed_by_run(
     assert await worktrees.release(replace(found[1], work_dir=second.work_dir)) == Removed()
 
 
+async def test_worktrees_of_other_people_that_are_away_are_not_forgotten(
+    worktrees: GitWorktrees, worktree: Worktree, repository: Path, tmp_path: Path
+) -> None:
+    git(repository, "worktree", "add", "-q", str(tmp_path / "stick"), "-b", "theirs")
+    (tmp_path / "stick").rename(tmp_path / "pocket")
+    assert await worktrees.release(worktree) == Removed()
+    await worktrees.ensure("run_2", repository)
+    assert "stick" in git(repository, "worktree", "list")
+
+
+async def test_a_branch_that_a_person_looks_at_stays(
+    worktrees: GitWorktrees, worktree: Worktree, repository: Path
+) -> None:
+    git(worktree.path, "checkout", "-q", "--detach")
+    git(repository, "checkout", "-q", "lamp/run_1")
+    assert await worktrees.release(worktree) == Removed()
+    assert git(repository, "branch", "--show-current") == "lamp/run_1"
+
+
+async def test_a_bare_repository_with_worktrees_is_understood(
+    worktrees: GitWorktrees, repository: Path, tmp_path: Path
+) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(repository), "bare.git")
+    git(tmp_path / "bare.git", "worktree", "add", "-q", str(tmp_path / "main"), "main")
+    await worktrees.ensure("run_1", tmp_path / "main")
+    found = await worktrees.all()
+    assert [one.repository for one in found] == [tmp_path / "bare.git"]
+    assert await worktrees.release(found[0]) == Removed()
+
+
 async def test_a_directory_without_a_repository_has_no_worktree(worktrees: GitWorktrees, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()

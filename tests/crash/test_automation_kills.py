@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from automation_watch import look, rows, wait_until
+from lamp_program import here
 
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.domain.acts import Act
@@ -65,6 +66,11 @@ def all_heard(tx: Tx) -> bool:
     return waiting is None and not last and not tx.runs.active_of(hears.id)
 
 
+def nothing_under_way(tx: Tx) -> bool:
+    row = tx.db.row("SELECT 1 AS found FROM runs WHERE state IN ('queued', 'enriching', 'ready', 'running')", {})
+    return row is None
+
+
 @pytest.mark.timeout(300)
 def test_killed_again_and_again_nothing_is_lost_and_nothing_is_done_twice(city: Path, processes: Children) -> None:
     furnish(city)
@@ -80,7 +86,10 @@ def test_killed_again_and_again_nothing_is_lost_and_nothing_is_done_twice(city: 
         assert daemon.line() == "dead"
     daemon.say("live")
     assert daemon.line() == "lit"
+    for name in ("timed0", "timed1", "timed2", "timed3"):  # else one may fire just before the stop and rightly wait
+        assert here("--city", str(city), "automation", "disable", name).code == 0
     wait_until(city, all_heard)
+    wait_until(city, nothing_under_way)
     daemon.say("stop")
     assert daemon.line() == "0"
     _check_runs(city)

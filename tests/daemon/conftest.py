@@ -1,4 +1,4 @@
-"""A city whose loops run inside the test."""
+"""A city whose loops run inside the test, and a town for each test of the patrol."""
 
 import os
 from collections.abc import AsyncIterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from loops_city import Loops
+from patrol_town import PROVIDERS, Town, a_town
 
 from lamplighter.kit.clock import SystemClock
 from lamplighter.store.owners import Owner
@@ -22,3 +23,16 @@ async def loops(sqlite_place: SqlitePlace, tmp_path: Path) -> AsyncIterator[Loop
     await found.parts.close()
     await found.parts.worker.stop()
     await found.store.close()
+
+
+@pytest.fixture(params=PROVIDERS)
+async def town(request: pytest.FixtureRequest) -> AsyncIterator[Town]:
+    """On the fake provider, and for real."""
+    async with a_town(request.param) as made:
+        yield made
+
+
+@pytest.fixture
+async def fake_town() -> AsyncIterator[Town]:
+    async with a_town("fake") as made:
+        yield made

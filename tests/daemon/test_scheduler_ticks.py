@@ -182,3 +182,22 @@ async def test_a_second_worker_adopts_what_the_first_left_running(loops: Loops) 
         await second.worker.tasks.all_done()
     row = await loops.get(run)
     assert (row.run.state, row.run.output_tail) == (RunState.SUCCEEDED, "end\n")
+
+
+async def test_a_trigger_that_cannot_be_dealt_with_is_put_aside_and_the_others_fire(still: Loops) -> None:
+    for name in ("a", "bad", "z"):
+        await still.add(name, exec="true", gate="cooldown", interval="1h")
+    refuse = """CREATE TRIGGER refuse BEFORE INSERT ON runs WHEN NEW.automation = 'bad'
+        BEGIN SELECT RAISE(ABORT, 'not this one'); END"""
+    await still.store.transact(lambda tx: tx.db.execute(refuse, {}))
+    fired = await still.parts.scheduler.tick()
+    assert len(fired) == 2
+    assert await still.parts.scheduler.tick() == []
+    told = await still.store.read(lambda tx: tx.events.after_of_type("automation.error", 0))
+    assert [(event.subject, "not this one" in (event.message or "")) for event in told] == [("bad", True)]
+
+
+async def test_an_automation_of_a_rig_that_is_gone_is_skipped(loops: Loops) -> None:
+    await loops.add("lost", exec="true", rig="nowhere")
+    row = await loops.work("lost:rig:nowhere")
+    assert (row.run.state, row.run.reason) == (RunState.SKIPPED, "project_missing")

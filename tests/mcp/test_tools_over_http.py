@@ -167,3 +167,17 @@ async def test_it_keeps_nothing_between_requests(city: Served) -> None:
     found = await city.call("POST", "/mcp", headers=headers, body=call)
     assert found.status_code == 200
     assert found.json()["result"]["structuredContent"]["state"] == "succeeded"
+
+
+async def test_there_is_no_stream_to_hold_open(city: Served) -> None:
+    for method in ("GET", "DELETE", "PUT"):
+        found = await city.call(method, "/mcp", headers=city.of_run() | {"accept": "text/event-stream"})
+        assert (found.status_code, found.headers["allow"]) == (405, "POST")
+
+
+async def test_requests_that_are_no_calls_are_refused(city: Served) -> None:
+    headers = city.of_run() | {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    for raw in (b"", b"{", b"[]", b'{"jsonrpc": "2.0"}', b"\xff", b" " * ((1 << 20) + 1)):
+        found = await city.call("POST", "/mcp", headers=headers, raw=raw)
+        assert 400 <= found.status_code < 500
+    assert city.runs.said == []

@@ -3,7 +3,7 @@
 from automation_city import City
 from lamplighter.domain.acts import Act
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services import automations, runs
+from lamplighter.services import automations, cooking, runs
 from lamplighter.store.events import number_committed
 from lamplighter.store.place import PostgresPlace
 from lamplighter.store.tx import Tx
@@ -145,7 +145,7 @@ def test_a_formula_run_carries_the_labels_of_the_seed(city: City) -> None:
     planned = plan(Formula("feature", "", None, (), (Step("a", "A"),), ""), title=None, values={})
     worker = runs.Worker("own_1", "here")
     (item,) = city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=1, run=run)
-    row = city.run(runs.cook, item, planned, worker, prefix="w", ids=city.ids, act=city.act)
+    row = city.run(cooking.cook, item, planned, worker, prefix="w", ids=city.ids, act=city.act)
     wisp = city.read(beads.get, row.facts.wisp)
     (seq,) = seqs(city, run)
     assert set(wisp.labels) == {
@@ -155,9 +155,9 @@ def test_a_formula_run_carries_the_labels_of_the_seed(city: City) -> None:
     assert row.run.lease.owner is None
     assert len(city.events("automation.completed")) == 1
     (step,) = city.read(lambda tx: tx.beads.children(wisp.id))
-    assert city.run(runs.end_wisps, ids=city.ids, act=city.act) == 0
+    assert city.run(cooking.end_wisps, ids=city.ids, act=city.act) == 0
     city.run(beads.close, step.id, act=city.act)
-    assert city.run(runs.end_wisps, ids=city.ids, act=city.act) == 1
+    assert city.run(cooking.end_wisps, ids=city.ids, act=city.act) == 1
     assert (city.get(run).run.state, city.get(run).run.reason) == (RunState.SUCCEEDED, "wisp_closed")
 
 
@@ -170,7 +170,7 @@ def test_a_wisp_nobody_closes_is_timed_out_after_a_day_and_blocks_no_longer(city
     planned = plan(Formula("feature", "", None, (), (Step("a", "A"),), ""), title=None, values={})
     worker = runs.Worker("own_1", "here")
     (item,) = city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=1, run=run)
-    city.run(runs.cook, item, planned, worker, prefix="t", ids=city.ids, act=city.act)
+    city.run(cooking.cook, item, planned, worker, prefix="t", ids=city.ids, act=city.act)
     city.advance(hours=2)
     assert city.tick().fired == []
     city.advance(hours=22)

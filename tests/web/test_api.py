@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from served import OTHER, RUN, Served
 
+from lamplighter.domain.access import TokenBook
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.errors import Kind, Unavailable
+from lamplighter.web.auth import Authenticate
 from lamplighter.web.errors import STATUS
-from lamplighter.web.server import WebServer
+from lamplighter.web.server import OPEN_PATHS, WebServer
 
 BODY: dict[str, Any] = {"completion_id": f"run:{RUN}:completion:v1", "outcome": "succeeded", "summary_markdown": "Lit."}
 COMPLETE = f"/api/v1/runs/{RUN}/complete"
@@ -116,6 +118,17 @@ async def test_a_bug_tells_nothing_of_its_inside(city: Served, monkeypatch: pyte
     assert "secret" not in found.text
 
 
+async def test_a_web_socket_without_a_token_is_closed() -> None:
+    sent: list[dict[str, object]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    guarded = Authenticate(_nothing, TokenBook(b"k" * 32, "o" * 40), open_paths=OPEN_PATHS)
+    await guarded({"type": "websocket", "path": "/x", "headers": []}, _never, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
 def test_every_kind_has_a_status() -> None:
     assert set(STATUS) == set(Kind)
 
@@ -130,3 +143,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 async def _nothing(*_: object) -> None:
     """An application that answers nobody."""
+
+
+async def _never() -> dict[str, object]:
+    raise AssertionError("nothing is read")

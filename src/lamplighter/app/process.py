@@ -212,9 +212,21 @@ class _Process:
         return [Phase("reload", self._reloader.tick), *agents, *controller.phases(config.city)]
 
     async def _notice_changes(self, controller: Controller) -> None:
-        async for _ in self._watch.changes():
-            self._reloader.touch()
-            controller.ticks.rouse("reload")
+        early = asyncio.create_task(self._look_once(controller), name="watch is ready")
+        try:
+            async for _ in self._watch.changes():
+                self._look_again(controller)
+        finally:
+            early.cancel()
+
+    async def _look_once(self, controller: Controller) -> None:
+        """What changed after the configuration was read and before the watch began is nobody's news."""
+        await self._watch.ready.wait()
+        self._look_again(controller)
+
+    def _look_again(self, controller: Controller) -> None:
+        self._reloader.touch()
+        controller.ticks.rouse("reload")
 
     async def _open_control(self, stack: AsyncExitStack, controller: Controller) -> None:
         verbs = {

@@ -1,12 +1,12 @@
 """Joins the surfaces with the services behind them: tools over stdio, tools and API over HTTP."""
 
-import asyncio
 from functools import partial
 
 from lamplighter.adapters.files.secrets import city_key, owner_token
 from lamplighter.app.beads import bead_store
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.access import TokenBook, owner
+from lamplighter.kit import aio
 from lamplighter.mcp.server import HttpEndpoint, serve_stdio
 from lamplighter.ports.runs import AutomationService, CompletionService
 from lamplighter.services.toolbox import CityDesk, Toolbox
@@ -40,7 +40,7 @@ def serve_tools(city: OpenCity) -> None:
     """Over standard input and output. Whoever can start this can read the city's files, and so is its owner."""
     tools = toolbox(city)
     try:
-        asyncio.run(serve_stdio(tools, owner(city.settings.actor, city.settings.run)))
+        aio.run(serve_stdio(tools, owner(city.settings.actor, city.settings.run)))
     finally:
         if tools.desk is not None:
             tools.desk.close()

@@ -9,7 +9,6 @@ from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
-from lamplighter.daemon.automations import AutomationLoops
 from lamplighter.kit import aio
 from lamplighter.services import owners, runs
 from lamplighter.services.definitions import sync, sync_definitions
@@ -85,22 +84,10 @@ class _Here:
                     fired = await store.transact(fire, loops.scene.rules)
                     loops.dispatcher = replace(loops.dispatcher, only=fired)
                     loops.listen(wakes)
-                    await self._work(loops)
+                    await loops.work_off()
                     return await store.read(runs.get, fired)
                 finally:
                     await owners.leave(store, proofs, owner)
         finally:
             proofs.release(owner.id)
             await store.close()
-
-    async def _work(self, loops: AutomationLoops) -> None:
-        """An interrupt from the keyboard ends the run as interrupted before the command leaves."""
-        watching = asyncio.create_task(loops.worker.loop(), name="watch")
-        try:
-            await loops.dispatcher.drain()
-        except asyncio.CancelledError:
-            await loops.dispatcher.stop()
-            raise
-        finally:
-            watching.cancel()
-            await asyncio.wait({watching})

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -16,7 +17,7 @@ from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.city.run_plan import CannotRun, RunPlan, run_plan
 from lamplighter.domain.runs.budget import Spent
 from lamplighter.domain.runs.model import Run, RunState, Stage
-from lamplighter.domain.runs.verdict import Leave, SessionSeen, SessionState, verdict
+from lamplighter.domain.runs.verdict import Leave, SessionSeen, SessionState, Verdict, verdict
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.presets.lines import plain
 from lamplighter.kit import log
@@ -69,15 +70,14 @@ class AgentRuns:
     async def work(self, row: RunRow) -> runs.Ending | None:
         """From wherever the run stands to its end; None for one that ended otherwise. What is away is waited for."""
         self._listen()
-        waits = 0
-        while True:
+        for waits in itertools.count():
             try:
                 return await self._work(row)
             except Unavailable as error:
                 log.get().warning("run.waits", run=row.run.id, error=error.message)
                 pause = doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT)
                 await self.clock.wait(asyncio.Event(), at_most=pause)
-                waits += 1
+        return None
 
     async def _work(self, row: RunRow) -> runs.Ending | None:
         fresh = await self.store.read(runs.get, row.run.id)
@@ -172,18 +172,20 @@ class AgentRuns:
     async def _follow(self, row: RunRow, plan: RunPlan) -> runs.Ending | None:
         ended = self._ended.setdefault(row.run.id, asyncio.Event())
         transcript = await self._transcript(row, plan)
-        policy = finalizing.policy_of(runs.snapshots_of(row.run), self.scene.city.runs.idle)
-        while True:
+        seen = await self.look(row)
+        while isinstance(judged := await self._judged(row, transcript, seen), Leave):
+            await self.clock.wait(ended, at_most=self._pause(row.run))
             ended.clear()
             seen = await self.look(row)
-            over = seen.state is not SessionState.RUNNING or seen.alive is False
-            await transcript.read(to_the_end=over)
-            judged = verdict(row.run, seen, self.clock.now(), policy, spent=transcript.spent)
-            if not isinstance(judged, Leave):
-                if (await self.store.read(runs.get, row.run.id)).run.ended:
-                    return None
-                return await self._ending(row, finalizing.ending_of(judged), seen)
-            await self.clock.wait(ended, at_most=self._pause(row.run))
+        if (await self.store.read(runs.get, row.run.id)).run.ended:
+            return None
+        return await self._ending(row, finalizing.ending_of(judged), seen)
+
+    async def _judged(self, row: RunRow, transcript: Transcript, seen: SessionSeen) -> Verdict:
+        over = seen.state is not SessionState.RUNNING
+        await transcript.read(to_the_end=over)
+        policy = finalizing.policy_of(runs.snapshots_of(row.run), self.scene.city.runs.idle)
+        return verdict(row.run, seen, self.clock.now(), policy, spent=transcript.spent)
 
     def _pause(self, run: Run) -> timedelta:
         if run.deadline_at is None:

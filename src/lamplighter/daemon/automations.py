@@ -1,5 +1,6 @@
 """The parts that fire and run automations, built together: their loops, their phases, and what a reload swaps."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -157,8 +158,20 @@ class AutomationLoops:
         await self.conditions.tick()
         await self.conditions.tasks.all_done()
         fired = await self.scheduler.tick()
-        await self.dispatcher.drain()
+        await self.work_off()
         return fired
+
+    async def work_off(self) -> None:
+        """Work until nothing is due and nothing is under way, with leases kept and calls to stop heard."""
+        watching = asyncio.create_task(self.worker.loop(), name="watch")
+        try:
+            await self.dispatcher.drain()
+        except asyncio.CancelledError:
+            await self.dispatcher.stop()
+            raise
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
 
     async def close(self) -> None:
         await self.conditions.stop()

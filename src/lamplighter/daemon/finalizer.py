@@ -15,7 +15,7 @@ from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.beads import BeadStore
-from lamplighter.services import finalizing, runs
+from lamplighter.services import cooking, finalizing, runs
 from lamplighter.store.runs import RunRow
 from lamplighter.store.tx import Store, Tx
 
@@ -65,7 +65,7 @@ class Finalizer:
         """Formula runs end when their wisp does: noticed at once in our own store."""
         if not await self.store.read(lambda tx: tx.runs.wisps_ended(limit=1)):
             return 0
-        return await self.store.transact(runs.end_wisps, ids=self.ids, act=Act(ACTOR, self.clock.now()))
+        return await self.store.transact(cooking.end_wisps, ids=self.ids, act=Act(ACTOR, self.clock.now()))
 
     def _get(self, wisp: str) -> Bead:
         return self.beads().get(wisp)
@@ -82,7 +82,7 @@ class Finalizer:
                     continue
                 closed = True
             act = Act(ACTOR, self.clock.now())
-            await self.store.transact(runs.end_wisp, run, closed=closed, ids=self.ids, act=act)
+            await self.store.transact(cooking.end_wisp, run, closed=closed, ids=self.ids, act=act)
 
 
 def _nothing_active(tx: Tx) -> bool:

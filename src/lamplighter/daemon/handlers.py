@@ -19,7 +19,7 @@ from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.beads import BeadStore
-from lamplighter.services import outbox, runs
+from lamplighter.services import cooking, outbox, runs
 from lamplighter.store.runs import RunRow
 from lamplighter.store.tx import Store
 
@@ -95,7 +95,7 @@ class Handlers:
     async def _cook(self, item: Item, row: RunRow) -> None:
         act = Act(self.worker.me.actor, self.clock.now())
         if not self.scene.rules.own_beads:
-            await self.store.transact(runs.cook_elsewhere, item, self.worker.me, ids=self.ids, act=act)
+            await self.store.transact(cooking.cook_elsewhere, item, self.worker.me, ids=self.ids, act=act)
             return
         try:
             planned = await asyncio.to_thread(self._plan, row)
@@ -105,7 +105,7 @@ class Handlers:
             await self._refuse(item, "cook_failed", error.message)
             return
         prefix = self.scene.rules.prefix_of(row.facts.rig)
-        await self.store.transact(runs.cook, item, planned, self.worker.me, prefix=prefix, ids=self.ids, act=act)
+        await self.store.transact(cooking.cook, item, planned, self.worker.me, prefix=prefix, ids=self.ids, act=act)
         crash_point(CrashPoint.RUN_AFTER_COOKED)
 
     async def _cook_elsewhere(self, item: Item) -> None:
@@ -121,12 +121,12 @@ class Handlers:
         except LampError as error:
             await self._failed(item, error.message, permanent=True)
             return
-        routed = runs.routed(planned, row, await self.store.read(runs.event_seq, row.run))
+        routed = cooking.routed(planned, row, await self.store.read(cooking.event_seq, row.run))
         crash_point(CrashPoint.COOK_BEFORE_SEND)
         wisp = await asyncio.to_thread(lambda: self.beads().cook(routed, rig=row.facts.rig))
         crash_point(CrashPoint.COOK_AFTER_SEND)
         act = Act(self.worker.me.actor, self.clock.now())
-        await self.store.transact(runs.cooked_elsewhere, item, wisp, act)
+        await self.store.transact(cooking.cooked_elsewhere, item, wisp, act)
 
     def _plan(self, row: RunRow) -> Plan:
         action = runs.snapshots_of(row.run).action

@@ -213,13 +213,15 @@ class Hands:
             await self.provider.set_meta(action.session, meta.DRAIN, str(int(self.clock.now().timestamp())))
         except LampError as error:
             return isinstance(error, SessionUnknown)
-        self.memory.tell(self.memory.event("agent.draining", action.agent, why, {"session": action.session}))
+        self.memory.tell(
+            action.session, self.memory.event("agent.draining", action.agent, why, {"session": action.session})
+        )
         return await self._is_there(action.session)
 
     async def _clear_drain(self, action: ClearDrain) -> bool:
         for key in (meta.DRAIN, meta.DRAIN_REASON, meta.DRAIN_ACK):
             await self._try(self.provider.remove_meta(action.session, key))
-        self.memory.tell(self.memory.event("agent.undrained", action.agent, "wanted again"))
+        self.memory.tell(action.session, self.memory.event("agent.undrained", action.agent, "wanted again"))
         return await self._is_there(action.session)
 
     async def _free(self, instance: str) -> None:

@@ -43,7 +43,9 @@ class Memory:
     histories: dict[SessionName, SessionHistory] = field(default_factory=dict)
     open_ids: dict[SessionName, str] = field(default_factory=dict)
     problem: str | None = None
-    _pending: list[Fact] = field(default_factory=list)
+    turns: dict[SessionName, int] = field(default_factory=dict)
+    _pending: list[tuple[int, Fact]] = field(default_factory=list)
+    _last_turn: int = 0
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def load(self, window: timedelta, *, keep_quarantine: bool) -> None:
@@ -65,7 +67,7 @@ class Memory:
         row = SessionRow(seen.session_id, seen.name, agent, None, self.where.provider, self.where.node, seen.pid, at)
         payload = {"session": seen.name, "session_id": seen.session_id, "pid": seen.pid, "reason": reason}
         event = self.event("agent.started" if told else "agent.adopted", agent, reason, payload)
-        self.add(Began(start, row if seen.session_id else None, event))
+        self.add(seen.name, Began(start, row if seen.session_id else None, event))
 
     def failed(self, agent: str, session: SessionName, reason: str, error: LampError, *, at: datetime) -> None:
         self.histories[session] = self.of(session).failed(at)
@@ -73,20 +75,20 @@ class Memory:
             self.ids.make("ast"), session, agent, "", at, reason, failure=error.message, ended_at=self.clock.now()
         )
         event = self.event("agent.start_failed", agent, error.message, {"session": session, "hint": error.hint})
-        self.add(Began(start, None, event))
+        self.add(session, Began(start, None, event))
 
     def ended(self, session: SessionName, end: SessionEnd, *, wished: bool, events: tuple[NewEvent, ...] = ()) -> None:
         session_id = self.open_ids.pop(session, "")
         self.histories[session] = self.of(session).ended(end.at, wished=wished)
-        self.add(Ended(session, session_id, end, wished, events))
+        self.add(session, Ended(session, session_id, end, wished, events))
 
     def noted(self, session: SessionName, *events: NewEvent, **told: object) -> None:
         """`crash_noted` or `quarantine_noted`, as the history calls them."""
         self.histories[session] = replace(self.of(session), **told)  # type: ignore[arg-type]  # its fields by name
-        self.add(Noted(session, self.histories[session], events))
+        self.add(session, Noted(session, self.histories[session], events))
 
-    def tell(self, event: NewEvent) -> None:
-        self.add(Told(event))
+    def tell(self, session: SessionName, event: NewEvent) -> None:
+        self.add(session, Told(event))
 
     def cleared(self, session: SessionName) -> None:
         """A person lifted its quarantine; the store was told by whoever did."""
@@ -96,19 +98,28 @@ class Memory:
         given = None if payload is None else dict(payload)
         return Act(ACTOR, self.clock.now()).event(kind, subject=agent, message=message, payload=given)
 
-    def add(self, fact: Fact) -> None:
-        self._pending.append(fact)
+    def turn(self, session: SessionName) -> None:
+        """What happens to it from now on is recorded behind that of sessions whose turn was earlier, if together."""
+        self._last_turn += 1
+        self.turns[session] = self._last_turn
+
+    def add(self, session: SessionName, fact: Fact) -> None:
+        self._pending.append((self.turns.get(session, 0), fact))
         if len(self._pending) > MOST_PENDING:
             del self._pending[0]
 
     async def flush(self) -> None:
-        """Record what waits, in the order it happened; whoever comes while it is written waits for the next writing."""
+        """Record what waits; what happened side by side in the order it was decided.
+
+        Whoever comes while it is written waits for the next writing.
+        """
+        await asyncio.sleep(0)  # what ended in this same turn of the loop belongs together
         async with self._writing:
             facts, self._pending = self._pending, []
             if not facts:
                 return
             try:
-                await self.store.transact(sessions.record, facts)
+                await self.store.transact(sessions.record, [fact for _, fact in sorted(facts, key=_turn)])
             except Fenced:
                 raise
             except Unavailable as error:
@@ -117,6 +128,10 @@ class Memory:
                 log.get().warning("agents.unrecorded", count=len(self._pending), error=error.message)
             else:
                 self.problem = None
+
+
+def _turn(pending: tuple[int, Fact]) -> int:
+    return pending[0]
 
 
 def _forgiven(history: SessionHistory) -> SessionHistory:

@@ -212,6 +212,7 @@ class Patrol:
         for action in made.actions:
             grouped.setdefault(action.session, []).append(action)
         for session, actions in grouped.items():
+            self.memory.turn(session)
             task = asyncio.create_task(self._guard(session, self.hands.carry_out(actions)), name=f"agent {session}")
             self._under_way[session] = task
 

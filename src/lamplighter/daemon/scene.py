@@ -8,6 +8,7 @@ from datetime import timedelta
 from lamplighter.domain.city.command_env import command_environment
 from lamplighter.domain.city.model import City
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import NotFound
 from lamplighter.services.rules import Rules
 from lamplighter.store.errors import ClockSkewed
 from lamplighter.store.tx import Store
@@ -26,9 +27,13 @@ class Scene:
         self.city, self.rules = city, rules
 
     def dir_of(self, rig: str | None) -> str:
-        """Where a command works: the rig's directory, else the city's."""
-        found = self.city.rig(rig) if rig else None
-        return str(self.city.root if found is None else self.city.rig_path(found))
+        """Where a command works: the rig's directory, else the city's. Raises NotFound for a rig that is gone."""
+        if not rig:
+            return str(self.city.root)
+        found = self.city.rig(rig)
+        if found is None:
+            raise NotFound(f"There is no rig `{rig}`.", hint="`lamp rig list` shows those there are.")
+        return str(self.city.rig_path(found))
 
     def env_of(self, rig: str | None) -> dict[str, str]:
         return command_environment(self.city, rig, parent=self.env)

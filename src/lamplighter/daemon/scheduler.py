@@ -11,6 +11,7 @@ from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
 from lamplighter.services import due, retention
@@ -21,6 +22,7 @@ ACTOR = "controller"
 AT_ONCE = 50
 QUIET_AT_ONCE = 100
 POLL = timedelta(seconds=30)
+ROUNDS = 100
 LOCKED_ELSEWHERE = timedelta(seconds=1)
 
 
@@ -54,13 +56,13 @@ class Scheduler:
         return min(max(left, timedelta(0)), POLL)
 
     async def tick(self) -> list[str]:
-        """Fire all that is due now; returns the runs. Raises ClockSkewed instead of taking work."""
+        """Fire what is due now, in a bounded number of rounds; returns the runs. Raises ClockSkewed instead."""
         await self.guard.check()
         if self.position is None:
             self.position = await self.store.read(due.scanned_to)
         fired: list[str] = []
         self._stuck = False
-        while True:
+        for _ in range(ROUNDS):  # what is left is due at once, so the next tick follows without a pause
             seen = await self.store.read(due.glance, self.position)
             self._next = seen.next_due_at
             if seen.unseen:
@@ -72,12 +74,36 @@ class Scheduler:
             if not looked.looked_at and not seen.unseen:
                 self._stuck = True  # another process holds what is due
                 return fired
+        return fired
 
     async def _fire(self) -> due.Looked:
         act = Act(ACTOR, self.clock.now())
-        looked = await self.store.transact(due.fire_due, limit=AT_ONCE, rules=self.scene.rules, ids=self.ids, act=act)
+        try:
+            looked = await self.store.transact(
+                due.fire_due, limit=AT_ONCE, rules=self.scene.rules, ids=self.ids, act=act
+            )
+        except LampError:
+            raise
+        except Exception as error:  # noqa: BLE001  a bug about one trigger must not silence all the others
+            log.get().error("scheduler.batch_failed", exc_info=error)
+            looked = await self._fire_one_by_one(act)
         if looked.fired:
             crash_point(CrashPoint.FIRE_AFTER_COMMIT)
+        return looked
+
+    async def _fire_one_by_one(self, act: Act) -> due.Looked:
+        looked = due.Looked()
+        for key in await self.store.transact(due.due_keys, act.at, limit=AT_ONCE):
+            try:
+                one = await self.store.transact(due.fire_alone, key, rules=self.scene.rules, ids=self.ids, act=act)
+            except LampError:
+                raise
+            except Exception as error:  # noqa: BLE001  as above; it is told and tried again in a while
+                log.get().error("scheduler.trigger_failed", automation=key[0], trigger=key[1], exc_info=error)
+                await self.store.transact(due.put_aside, key, f"{type(error).__name__}: {error}", act=act)
+                continue
+            looked.looked_at += 1
+            looked.fired += one.fired
         return looked
 
     async def raise_quiet(self) -> None:

@@ -20,10 +20,11 @@ from lamplighter.kit import log
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
-from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.kit.errors import LampError, NotFound, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
-from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner
+from lamplighter.kit.masking import masked
+from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner, NoDirectory
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import runs
 from lamplighter.store.runs import RunRow, StaleRun
@@ -168,7 +169,7 @@ class Worker:
         if job.called_off is CalledOff.LOST:
             return None
         error = "the city was stopped while it ran"
-        return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, output_tail=tail)
+        return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, output_tail=clean(tail))
 
     async def _call_off_agent(self, job: _Job, agents: AgentRuns, grace: timedelta) -> str:
         """Interrupted, its processes end before its run does; one that was lost is let go of afterwards."""
@@ -193,9 +194,9 @@ class Worker:
             if not isinstance(automation.action, Exec):
                 return runs.Ending(RunState.FAILED, "no_command", Stage.EXECUTION)
             return _after(await self._run(row, automation, automation.action.command))
+        except (NoDirectory, NotFound) as error:
+            return runs.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
         except CommandNotStarted as error:
-            if "is not a directory" in error.message:
-                return runs.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
             return runs.Ending(RunState.FAILED, "not_started", Stage.EXECUTION, error=error.message)
 
     async def _run(self, row: RunRow, automation: Automation, line: str, suffix: str = "") -> CommandEnded:
@@ -302,8 +303,8 @@ def _after_precheck(ended: CommandEnded) -> runs.Ending | None:
 
 
 def clean(text: str) -> str:
-    """Output as text that every database keeps: PostgreSQL takes no NUL."""
-    return text.replace("\0", "\ufffd")
+    """Output as text that may be kept and shown: without secrets, and without NUL, which PostgreSQL refuses."""
+    return masked(text.replace("\0", "\ufffd"))
 
 
 def _last_line(text: str) -> str:

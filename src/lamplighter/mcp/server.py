@@ -9,6 +9,7 @@ import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.responses import Response
 
 from lamplighter import __version__
 from lamplighter.domain.access import Caller
@@ -68,7 +69,11 @@ class HttpEndpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        await self._manager.handle_request(scope, receive, send)
+        """Nothing is ever pushed from here, so there is no stream to open: a GET would only hold a connection."""
+        if scope["method"] == "POST":
+            await self._manager.handle_request(scope, receive, send)
+        else:
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
 
 
 def _request(context: ServerRequestContext[Any, Any]) -> Any:

@@ -57,7 +57,7 @@ async def _run_get(toolbox: Toolbox, caller: Caller, given: Mapping[str, Any]) -
     args = Arguments(given)
     run = args.need("run_id")
     args.check()
-    return await _there(toolbox.completion).run(run, caller=caller)
+    return dict(await _there(toolbox.completion).run(run, caller=caller))
 
 
 async def _automation_list(toolbox: Toolbox, caller: Caller, _given: Mapping[str, Any]) -> Any:

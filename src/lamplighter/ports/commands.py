@@ -39,12 +39,17 @@ class CommandNotStarted(LampError):
         super().__init__(f"The command of {key} did not start: {why}.", hint="Nothing of it ran.")
 
 
+class NoDirectory(CommandNotStarted):
+    """The directory it should work in is not there."""
+
+
 class CommandRunner(Protocol):
     async def run(self, command: Command) -> CommandEnded:
         """Start it, or take up the one of that key that was started before, and wait for its end.
 
         A command is started once for its key, whatever happens to this process, until `forget`. At its limit it is
-        ended with all descendants. Cancelling the wait leaves the command running. Raises CommandNotStarted.
+        ended with all descendants. Cancelling the wait leaves the command running. Raises CommandNotStarted, or
+        NoDirectory.
         """
         ...
 

@@ -1,9 +1,8 @@
 """What the scheduler does in transactions: which triggers are due, and what becomes of each."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.catch_up import Missed, Slot, plan
@@ -16,12 +15,10 @@ from lamplighter.domain.automations.decisions import (
     blocked_by,
     overlap,
 )
-from lamplighter.domain.automations.events import SeenEvent
 from lamplighter.domain.automations.gates import Checked, Due, Evidence, NotDue, Waiting, check
 from lamplighter.domain.automations.model import Automation, Condition, Event, Gate, Trigger
 from lamplighter.domain.automations.state import TriggerState, after_firing, passed_over
 from lamplighter.domain.events import Event as BusEvent
-from lamplighter.domain.events import EventFilter
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import snapshots
@@ -29,15 +26,14 @@ from lamplighter.services.firing import Cause, fire
 from lamplighter.services.registering import quiet_at
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import replace_by_policy
+from lamplighter.services.waiting import waiting_events
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.triggers import BLOCKED, TriggerRow
 from lamplighter.store.tx import Tx
 
 SCAN_AT_ONCE = 5000
-EVENTS_A_PAGE = 500
-EVENTS_A_LOOK = 5000
-BYTES_A_RUN = 4 << 20
+PUT_ASIDE = timedelta(minutes=1)
 
 
 @dataclass
@@ -118,6 +114,32 @@ def fire_due(tx: Tx, *, limit: int, rules: Rules, ids: IdSource, act: Act) -> Lo
     return looked
 
 
+def due_keys(tx: Tx, now: datetime, *, limit: int) -> list[tuple[str, str]]:
+    """Which triggers are due, by automation and id."""
+    return [(one.automation, one.id) for one in tx.triggers.due(now, limit=limit)]
+
+
+def fire_alone(tx: Tx, key: tuple[str, str], *, rules: Rules, ids: IdSource, act: Act) -> Looked:
+    """One due trigger by itself: so that one that cannot be dealt with does not stop the others of its batch."""
+    looked = Looked(looked_at=1)
+    row = tx.automations.lock(key[0])
+    found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
+    due_at = None if found is None else found.state.next_due_at
+    if row is not None and found is not None and found.armed and due_at is not None and due_at <= act.at:
+        _look(_Pass(tx, rules, ids, act, _paused(tx), looked), row, found)
+    return looked
+
+
+def put_aside(tx: Tx, key: tuple[str, str], error: str, *, act: Act) -> None:
+    """A trigger that cannot be dealt with is looked at again in a while, and told."""
+    row = tx.automations.lock(key[0])
+    found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
+    if row is None or found is None:
+        return
+    tx.triggers.save_state(replace(found, state=replace(found.state, next_due_at=act.at + PUT_ASIDE)))
+    tx.events.append(act.event("automation.error", subject=row.scoped_name, message=error[:300]))
+
+
 def fire_checked(  # noqa: PLR0913  which trigger, what it said, and what every transaction of firing carries
     tx: Tx, automation: str, trigger: str, result: Checked, *, rules: Rules, ids: IdSource, act: Act
 ) -> Looked:
@@ -184,47 +206,6 @@ def raise_quiet(tx: Tx, *, limit: int, rules: Rules, act: Act) -> list[str]:
         )
         raised.append(row.scoped_name)
     return raised
-
-
-def waiting_events(tx: Tx, gate: Event, cursor: int) -> tuple[tuple[SeenEvent, ...], list[BusEvent], bool]:
-    """Events after the cursor that the gate's type admits, with their chains of causes; and whether more may wait."""
-    found: list[BusEvent] = []
-    size = 0
-    while len(found) < EVENTS_A_LOOK:
-        page = _page(tx, gate.on, found[-1].seq if found else cursor)
-        for event in page:
-            size += 200 + len(json.dumps(event.payload)) if event.payload is not None else 200
-            if found and size > BYTES_A_RUN:
-                return _seen(tx, found), found, True
-            found.append(event)
-        if len(page) < EVENTS_A_PAGE:
-            return _seen(tx, found), found, False
-        if len(found) > gate.batch:
-            break
-    return _seen(tx, found), found, True
-
-
-def _page(tx: Tx, on: str, after: int) -> list[BusEvent]:
-    if on == "*":
-        return tx.events.after(after, limit=EVENTS_A_PAGE)
-    if on.endswith(".*"):
-        return tx.events.next_matching(EventFilter(type=on, after=after), limit=EVENTS_A_PAGE)
-    return tx.events.after_of_type(on, after, limit=EVENTS_A_PAGE)
-
-
-def _seen(tx: Tx, events: list[BusEvent]) -> tuple[SeenEvent, ...]:
-    runs = {event.run for event in events if event.run is not None}
-    causes = tx.runs.causes(runs) if runs else {}
-    return tuple(
-        SeenEvent(
-            event.seq,
-            event.type,
-            event.at,
-            event.payload if isinstance(event.payload, dict) else {},
-            causes.get(event.run or "", ()),
-        )
-        for event in events
-    )
 
 
 def _paused(tx: Tx) -> bool:

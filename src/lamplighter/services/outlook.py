@@ -15,8 +15,9 @@ from lamplighter.domain.automations.state import next_due
 from lamplighter.kit.clock import rfc3339
 from lamplighter.services import snapshots
 from lamplighter.services.automations import every, get
-from lamplighter.services.due import state_of, waiting_events
+from lamplighter.services.due import state_of
 from lamplighter.services.rules import Rules
+from lamplighter.services.waiting import waiting_events
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.triggers import TriggerRow

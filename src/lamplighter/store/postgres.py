@@ -5,7 +5,6 @@ redone with them. A function that has to wait for somebody's lock is taken out a
 """
 
 import asyncio
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from lamplighter.kit import log
 from lamplighter.kit.clock import SystemClock
 from lamplighter.store import errors
+from lamplighter.store.crew import Crew
 from lamplighter.store.jobs import Answer, Job, Outcome, deliver
 from lamplighter.store.postgres_connection import LOST, PASSING, PostgresConnection, told
 from lamplighter.store.postman import Postman, announce
@@ -34,8 +34,8 @@ RECONNECTS = 3
 
 class PostgresStore:
     def __init__(self, url: str, city: str, *, wakes: Wakes) -> None:
-        self._writes: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._reads: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._writes = Crew()
+        self._reads = Crew()
         first = _Line(url, city, None)  # fails here and now when the server is not there or too old
         try:
             first.open().read(lambda tx: tx.cities.find())
@@ -67,15 +67,13 @@ class PostgresStore:
         if self._closed:
             return
         self._closed = True
-        for _ in range(WRITERS):
-            self._writes.put(None)
-        for _ in range(READERS):
-            self._reads.put(None)
+        self._writes.close()
+        self._reads.close()
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
         await asyncio.to_thread(self._postman.close)
 
-    async def _ask(self, jobs: "queue.SimpleQueue[Job | None]", fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    async def _ask(self, jobs: Crew, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if self._closed:
             raise RuntimeError("the store is closed")
         answer = Answer(loop=asyncio.get_running_loop())
@@ -83,13 +81,12 @@ class PostgresStore:
         return await answer
 
     def _serve_reads(self, line: "_Line") -> None:
-        while (job := self._reads.get()) is not None:
-            deliver([_outcome(job, partial(_read, line, job), line)])
+        while jobs := self._reads.take(1):
+            deliver([_outcome(job, partial(_read, line, job), line) for job in jobs])
         line.close()
 
     def _write(self, line: "_Line") -> None:
-        while (job := self._writes.get()) is not None:
-            jobs = [job, *self._waiting(GROUP_SIZE - 1)]
+        while jobs := self._writes.take(GROUP_SIZE):
             later = self._group(line, jobs) if len(jobs) > 1 else jobs
             for late in later:
                 wakes: set[str] = set()
@@ -99,19 +96,6 @@ class PostgresStore:
     def _settle(self, outcomes: list[Outcome], wakes: set[str]) -> None:
         deliver(outcomes)
         self._postman.post(wakes)
-
-    def _waiting(self, most: int) -> list[Job]:
-        jobs: list[Job] = []
-        while len(jobs) < most:
-            try:
-                job = self._writes.get_nowait()
-            except queue.Empty:
-                break
-            if job is None:
-                self._writes.put(None)
-                break
-            jobs.append(job)
-        return jobs
 
     def _group(self, line: "_Line", jobs: list[Job]) -> list[Job]:
         """Commit and answer `jobs` together; returns those that must be run alone: they would make the others wait."""

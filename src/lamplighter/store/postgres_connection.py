@@ -111,6 +111,7 @@ class PostgresConnection:
     def __init__(self, url: str, city: str) -> None:
         self.url = url
         self.raw = connect(url)
+        self.raw.execute(f"SET lock_timeout = {LOCK_MILLIS}".encode())
         self.tx = Tx(PostgresDb(self.raw), city)
         self._guard = SchemaGuard(masked(url), self.tx.db)
         self._checked = float("-inf")
@@ -118,10 +119,10 @@ class PostgresConnection:
     def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
         """Begin, in one round trip; and every second see that the schema still serves this program."""
         mode = " READ ONLY, ISOLATION LEVEL REPEATABLE READ" if read_only else ""
-        limit = f"SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP if in_group else LOCK_MILLIS}"
+        limit = f";SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP}" if in_group else ""
         try:
             with told(self.url):
-                self.raw.execute(f"BEGIN{mode};{limit}".encode())
+                self.raw.execute(f"BEGIN{mode}{limit}".encode())
                 if time.monotonic() >= self._checked + CHECK_SECONDS:
                     self._guard.check()
                     self._checked = time.monotonic()

@@ -11,6 +11,7 @@ from lamplighter.web.errors import problem
 
 CALLER = "lamp.caller"
 SESSION = "lamp-session-id"
+_POLICY = 1008  # a web socket's word for 401
 
 
 class Tokens(Protocol):
@@ -26,16 +27,18 @@ class Authenticate:
         self._open = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in self._open:
+        if scope["type"] == "lifespan" or scope["path"] in self._open:
             await self._app(scope, receive, send)
             return
         token = _bearer(Headers(scope=scope))
         caller = None if token is None else self._tokens.caller(token)
-        if caller is None:
+        if caller is not None:
+            scope[CALLER] = caller
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
             await problem(Unauthenticated())(scope, receive, send)
-            return
-        scope[CALLER] = caller
-        await self._app(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": _POLICY})
 
 
 def caller_in(scope: Mapping[str, Any]) -> Caller:

@@ -107,12 +107,12 @@ class GitWorktrees:
         return Path((await self._git(worktree.path, "rev-parse", "--absolute-git-dir")).rstrip("\n"))
 
     async def _sweep(self, worktree: Worktree) -> None:
-        """Take the directory away, and git's record of it, whichever of the two there is."""
-        repository = worktree.repository
-        await self._git.ok(repository, "worktree", "remove", "--force", "--force", str(worktree.path))
+        """Take the directory away, and git's record of it, whichever of the two there is.
+
+        Pruning would do it too, but also forget worktrees of other people that are only away for now.
+        """
+        await self._git.ok(worktree.repository, "worktree", "remove", "--force", "--force", str(worktree.path))
         await asyncio.to_thread(shutil.rmtree, worktree.path, ignore_errors=True)
-        await self._git.ok(repository, "worktree", "unlock", str(worktree.path))
-        await self._git(repository, "worktree", "prune")
 
     # ── ending ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,12 +142,13 @@ class GitWorktrees:
         return any(not ref.endswith(f"/{worktree.branch}") for ref in refs.split())
 
     async def _drop_branch(self, worktree: Worktree) -> None:
+        """A branch that is not merged stays, and so does one that a person has checked out to look at it."""
+        repository = worktree.repository
         if not await self._merged(worktree):
             return
-        repository = worktree.repository
-        if await self._exists(repository, f"refs/heads/{worktree.branch}"):
-            await self._git(repository, "branch", "-q", "-D", worktree.branch)
-        if await self._exists(repository, _base_ref(worktree)):
+        there = await self._exists(repository, f"refs/heads/{worktree.branch}")
+        gone = not there or await self._git.ok(repository, "branch", "-q", "-D", worktree.branch)
+        if gone and await self._exists(repository, _base_ref(worktree)):
             await self._git(repository, "update-ref", "-d", _base_ref(worktree))
 
     # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -157,7 +158,9 @@ class GitWorktrees:
             common = (await self._git(path, "rev-parse", "--path-format=absolute", "--git-common-dir")).rstrip("\n")
         except GitFailed:
             return None
-        return Worktree(path.name, path, f"{BRANCHES}/{path.name}", Path(common).parent, path)
+        shared = Path(common)
+        repository = shared.parent if shared.name == ".git" else shared  # a bare one has no directory around it
+        return Worktree(path.name, path, f"{BRANCHES}/{path.name}", repository, path)
 
     async def _base(self, worktree: Worktree) -> str:
         """Where it began; where that is not known any more, nothing differs from its own head but what is new."""

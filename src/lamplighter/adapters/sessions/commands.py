@@ -17,7 +17,7 @@ from lamplighter.domain.sessions.model import SessionName, SessionSpec
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.ids import IdSource
-from lamplighter.ports.commands import OUTPUT_BYTES, Command, CommandEnded, CommandNotStarted
+from lamplighter.ports.commands import OUTPUT_BYTES, Command, CommandEnded, CommandNotStarted, NoDirectory
 
 GRACE = timedelta(seconds=5)
 CHECK_GRACE = timedelta(milliseconds=200)
@@ -94,8 +94,14 @@ class ShimCommands:
         return await asyncio.to_thread(output.end_of, self._home(SessionName(key)) / shim.OUTPUT, OUTPUT_BYTES)
 
     async def _start(self, name: SessionName, command: Command) -> Record:
+        spawning = asyncio.ensure_future(asyncio.to_thread(self._spawn, name, command))
         try:
-            record, launched = await asyncio.shield(asyncio.to_thread(self._spawn, name, command))
+            record, launched = await asyncio.shield(spawning)
+        except asyncio.CancelledError:
+            await asyncio.wait({spawning})  # whoever ends it next must find it
+            raise
+        except NotADirectoryError as error:
+            raise NoDirectory(command.key, str(error.strerror)) from error
         except OSError as error:
             raise CommandNotStarted(command.key, error.strerror or str(error)) from error
         if not launched.started and self._status(record) is None:

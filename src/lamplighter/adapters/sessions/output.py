@@ -1,8 +1,10 @@
 """A session's output file: its end, its bounds, its activity."""
 
 import contextlib
+import ctypes
 import os
 import shutil
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from lamplighter.ports.sessions import Output
 MOST_BYTES = 8 * 1024 * 1024
 MOST_READ = 1024 * 1024
 _CHUNK = 64 * 1024
+_BLOCK = 4096
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2  # of Linux's fallocate
 
 
 def older(path: Path) -> Path:
@@ -50,20 +54,30 @@ def read_on(path: Path, position: int) -> Output:
 
 
 def trim(path: Path, most_bytes: int, keep_bytes: int) -> bool:
-    """Cut a file that outgrew its bound down to its end, kept beside it; True when it was cut.
+    """Give the disk back what lies before the end of a file that outgrew its bound; True when it did.
 
-    Unlike `rotate` it copies little, however fast the file grows. What is written meanwhile is lost.
+    Unlike `rotate` it loses none of the last words, however fast the file grows: the blocks of its beginning are
+    freed where they are, and its length stays. Where the file system cannot do that, it is rotated.
     """
     try:
-        before = path.stat()
+        with path.open("r+b") as file:
+            found = os.fstat(file.fileno())
+            if found.st_blocks * 512 <= most_bytes:
+                return False
+            if punch(file.fileno(), (found.st_size - keep_bytes) // _BLOCK * _BLOCK):
+                return True
     except FileNotFoundError:
         return False
-    if before.st_size <= most_bytes:
+    return rotate(path, most_bytes)
+
+
+def punch(fd: int, length: int) -> bool:
+    """Free the blocks of the first `length` bytes; False where that cannot be done."""
+    if length <= 0 or not sys.platform.startswith("linux"):
         return False
-    with contextlib.suppress(OSError):  # on a full disk the bound matters more than the end
-        older(path).write_bytes(_last_bytes(path, keep_bytes))
-    _cut(path, before)
-    return True
+    libc = ctypes.CDLL(None, use_errno=True)
+    nowhere = ctypes.c_int64(0)
+    return bool(libc.fallocate(fd, _PUNCH_HOLE | _KEEP_SIZE, nowhere, ctypes.c_int64(length)) == 0)
 
 
 def rotate(path: Path, most_bytes: int = MOST_BYTES) -> bool:

@@ -161,6 +161,8 @@ class TmuxProvider:
 
     async def see(self, name: SessionName) -> Seen | None:
         pane = await self._pane(name)
+        if pane is not None and _lacks_status(pane):
+            pane = next((one for one in await self._with_statuses([pane]) if one.name == name), None)
         return None if pane is None else (await self._views([pane]))[0]
 
     def ended(self) -> AsyncIterator[SessionName]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lamplighter.domain.runs.target import NO_CANDIDATES, Candidate, NotSelected, Selected, Selection
+from lamplighter.domain.runs.target import OUTSIDE, Candidate, NotSelected, Selected, Selection
 
 MOST_FILES = 10
 LONGEST_DESCRIPTION = 4_000
@@ -12,7 +12,6 @@ LONGEST_RATIONALE = 500
 
 EMPTY = "empty_llm_response"
 INVALID = "invalid_llm_response"
-OUTSIDE = "selected_id_not_in_eligible_set"
 CALL_FAILED = "llm_call_failed"
 
 
@@ -46,8 +45,6 @@ def question(payload: Mapping[str, Any]) -> str:
 
 def answer(text: str | None, candidates: Sequence[Candidate]) -> Selection:
     """One JSON object with both fields, in a code fence or not; nothing else counts."""
-    if not candidates:
-        return NotSelected(NO_CANDIDATES)
     if text is None or not text.strip():
         return NotSelected(EMPTY)
     try:

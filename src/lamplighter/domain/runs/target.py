@@ -7,6 +7,7 @@ from enum import StrEnum
 FAILED_SELECTION = "configuration_selection_failed"
 MISSING = "missing_configuration"
 NO_CANDIDATES = "no_eligible_candidates"
+OUTSIDE = "selected_id_not_in_eligible_set"
 
 
 class How(StrEnum):
@@ -88,13 +89,9 @@ def eligible(allowed: Sequence[str], known: Mapping[str, Candidate]) -> tuple[Ca
 
 
 def settle(wish: Wish, known: Mapping[str, Candidate], answer: Selection) -> Target:
-    match answer:
-        case Selected(chosen, rationale) if chosen in {one.name for one in eligible(wish.allowed, known)}:
-            return Target(How.SELECTED, chosen, rationale)
-        case Selected():
-            why = "selected_id_not_in_eligible_set"
-        case NotSelected(reason):
-            why = reason
+    if isinstance(answer, Selected) and answer.configuration in {one.name for one in eligible(wish.allowed, known)}:
+        return Target(How.SELECTED, answer.configuration, answer.rationale)
+    why = answer.reason if isinstance(answer, NotSelected) else OUTSIDE
     for name in (wish.fallback, wish.configuration):
         if name is not None and name in known:
             return Target(How.FALLBACK, name, f"{why}; using_fallback")

@@ -1,0 +1,87 @@
+"""A run by hand: worked in the command's own process without a daemon, left to the daemon where one runs."""
+
+import sys
+from pathlib import Path
+
+from automation_watch import all_ended, look, rows, wait_until
+
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.app.settings import Settings
+from lamplighter.app.wiring import OpenCity
+from lamplighter.app.work_here import run_automation
+from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.ids import IdSource
+from lamplighter.services.firing import ByHand
+from lamplighter.testing.processes import Children
+
+
+def define(city: Path, name: str, text: str) -> None:
+    folder = city / ".gc" / "formulas" / "automations" / name
+    folder.mkdir(parents=True)
+    (folder / "automation.toml").write_text(f"[automation]\n{text}", encoding="utf-8")
+
+
+def opened(city: Path, environment: dict[str, str]) -> OpenCity:
+    clock = SystemClock()
+    settings = Settings(cwd=city, city=city, actor="ann", run=None, env=environment)
+    return OpenCity(settings, CityPaths(city), clock, IdSource(clock))
+
+
+def test_without_a_daemon_the_command_works_its_own_run_and_nothing_else(
+    city: Path, environment: dict[str, str]
+) -> None:
+    define(city, "greet", 'exec = "echo hello"\ngate = "manual"\n')
+    define(city, "tidy", 'exec = "true"\ngate = "cooldown"\ninterval = "1h"\n')
+    town = opened(city, environment)
+    row, left = run_automation(town, ByHand("greet"))
+    town.close()
+    assert (row.run.state, row.run.output_tail, left) == ("succeeded", "hello\n", False)
+    assert [found.run.automation for found in look(city, lambda tx: tx.runs.page())] == ["greet"]
+    assert rows(city, "SELECT id FROM owners") == []
+
+
+def test_with_a_daemon_the_run_is_left_to_it(city: Path, environment: dict[str, str], processes: Children) -> None:
+    define(city, "greet", 'exec = "echo hello"\ngate = "manual"\n')
+    child = processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=environment)
+    while not child.line().startswith("The lamps are lit"):
+        assert child.process.poll() is None
+    town = opened(city, environment)
+    _, left = run_automation(town, ByHand("greet"))
+    town.close()
+    assert left is True
+    wait_until(city, all_ended)
+    (row,) = look(city, lambda tx: tx.runs.page())
+    assert (row.run.state, row.run.output_tail) == ("succeeded", "hello\n")
+
+
+def test_a_single_pass_runs_what_is_due(city: Path, lamp) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    define(city, "tidy", 'exec = "echo done"\ngate = "cooldown"\ninterval = "1h"\n')
+    assert lamp("start").returncode == 0
+    (row,) = look(city, lambda tx: tx.runs.page())
+    assert (row.run.state, row.run.output_tail) == ("succeeded", "done\n")
+
+
+def test_stopping_the_city_interrupts_what_runs(
+    city: Path,
+    environment: dict[str, str],
+    processes: Children,
+    lamp,  # type: ignore[no-untyped-def]  # noqa: ANN001
+) -> None:
+    define(city, "long", 'exec = "echo begun; sleep 4799"\ngate = "cooldown"\ninterval = "1h"\n')
+    processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=environment)
+    wait_until(city, lambda tx: any(row.run.state == "running" for row in tx.runs.page()))
+    assert lamp("stop").returncode == 0
+    (row,) = look(city, lambda tx: tx.runs.page())
+    assert (row.run.state, row.run.reason) == ("failed", "interrupted")
+
+
+def test_a_new_file_takes_effect_without_a_restart(
+    city: Path, environment: dict[str, str], processes: Children
+) -> None:
+    child = processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=environment)
+    while not child.line().startswith("The lamps are lit"):
+        assert child.process.poll() is None
+    define(city, "late", 'exec = "echo here"\ngate = "cooldown"\ninterval = "1h"\n')
+    wait_until(city, all_ended)
+    (row,) = look(city, lambda tx: tx.runs.page())
+    assert row.run.automation == "late"
