@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from pipeline import agents_in
+
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.sessions.commands import ShimCommands
 from lamplighter.daemon.automations import AutomationLoops, Outside
@@ -96,7 +98,7 @@ async def parts(root: Path) -> AsyncIterator[tuple[Store, AutomationLoops]]:
     await store.transact(lambda tx: tx.cities.ensure("bench", CLOCK.now()))
     await store.transact(lambda tx: tx.owners.register(Owner("own_b", "bench", "here", os.getpid(), CLOCK.now())))
     runner = ShimCommands(root / "commands", city=CITY, clock=CLOCK, ids=IDS)
-    outside = Outside(runner, lambda _name, _rig: None, lambda: None, dict(os.environ))  # type: ignore[arg-type, return-value]
+    outside = Outside(runner, lambda _name, _rig: None, lambda: None, dict(os.environ), agents_in(root, store))  # type: ignore[arg-type, return-value]
     city = City(workspace=Workspace(name="bench"), root=root, prefix="be")
     loops = AutomationLoops.build(
         city, RULES, outside, store=store, clock=CLOCK, ids=IDS, me=runs.Worker("own_b", "here")

@@ -1,6 +1,7 @@
 """A run fired by a command: worked by the daemon where one runs, else in the command's own process."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,9 +10,10 @@ from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
-from lamplighter.kit import aio
+from lamplighter.kit import aio, log
 from lamplighter.services import owners, runs
-from lamplighter.services.definitions import sync
+from lamplighter.services.definitions import sync, sync_definitions
+from lamplighter.services.executing import sync_configurations
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
 from lamplighter.services.rules import Rules
 from lamplighter.store.owners import Owner
@@ -69,6 +71,7 @@ class _Here:
 
     async def run(self, fire: Callable[[Tx, Rules], str]) -> RunRow:
         """Work the run whose id `fire` gives, and nothing else."""
+        log.set_up(level=logging.WARNING)  # a command's answer is its own
         city = self._city
         wakes = Wakes()
         store = open_store(city.place, city.paths.city_id(), wakes)
@@ -81,7 +84,8 @@ class _Here:
                 try:
                     loops = loops_of(city, city.config.city, store=store, owner=owner.id, actor=city.settings.actor)
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)
-                    await loops.apply(city.config.city, loops.scene.rules, definitions)
+                    await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
+                    await store.transact(sync_configurations, city.config.city.configurations, city.clock.now())
                     fired = await store.transact(fire, loops.scene.rules)
                     loops.dispatcher = replace(loops.dispatcher, only=fired)
                     loops.listen(wakes)
