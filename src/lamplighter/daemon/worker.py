@@ -133,6 +133,7 @@ class Worker:
         except asyncio.CancelledError:
             if job.called_off is None:
                 raise  # this process is being torn down: whoever comes next adopts it
+            await self._forget_ended(run)  # called off while its end was being written down, or just after
         finally:
             del self._jobs[run]
 
@@ -219,6 +220,11 @@ class Worker:
                 log.get().warning("run.end_waits", error=error.message)
                 await self.clock.wait(asyncio.Event(), at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
         return None
+
+    async def _forget_ended(self, run: str) -> None:
+        states = await self.store.read(lambda tx: tx.runs.states([run]))
+        if run not in states or states[run][0] is not RunState.RUNNING:
+            await self._forget(run)
 
     async def _forget(self, run: str) -> None:
         try:
