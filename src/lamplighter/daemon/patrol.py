@@ -89,9 +89,8 @@ class Patrol:
         async with self._deciding:
             await self._load()
             self.demand.refresh(self.roster.loaded, self.roster.pools, self.roster.city.daemon.patrol_interval)
-            found = await self.provider.seen()
-            self._changed.clear()
-            self._keep(found)
+            self._changed.clear()  # before the look: what ends while it lasts is looked at again
+            self._keep(await self.provider.seen())
             self._adopt()
             busy = await self._busy_instances()
             self._busy = frozenset(seen.name for seen in self.sight.values() if agent_of(seen) in busy)
