@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lamplighter.daemon.demand import Demand
-from lamplighter.daemon.hands import Hands
+from lamplighter.daemon.hands import CRASH_LINES, Hands
 from lamplighter.daemon.memory import Memory
 from lamplighter.domain.city.wanted import Roster, wanted
 from lamplighter.domain.sessions.actions import Action, Verdict
@@ -89,9 +89,8 @@ class Patrol:
         async with self._deciding:
             await self._load()
             self.demand.refresh(self.roster.loaded, self.roster.pools, self.roster.city.daemon.patrol_interval)
-            found = await self.provider.seen()
-            self._changed.clear()
-            self._keep(found)
+            self._changed.clear()  # before the look: what ends while it lasts is looked at again
+            self._keep(await self.provider.seen())
             self._adopt()
             busy = await self._busy_instances()
             self._busy = frozenset(seen.name for seen in self.sight.values() if agent_of(seen) in busy)
@@ -106,11 +105,7 @@ class Patrol:
             await self.tick()
             return
         async with self._deciding:
-            for name, seen in zip(chosen, await asyncio.gather(*map(self.provider.see, chosen)), strict=True):
-                if seen is None:
-                    self.sight.pop(name, None)
-                else:
-                    self.sight[name] = seen
+            await asyncio.gather(*map(self._look_at_one, chosen))
             self._adopt(chosen)
             agents = tuple(agent for agent in self.wanted.agents if agent.session in chosen)
             sight = {name: self.sight[name] for name in chosen if name in self.sight}
@@ -190,6 +185,20 @@ class Patrol:
                 self.memory.ended(name, SessionEnd(at, "ended unseen"), wished=False)
             self.memory.began(agent_of(seen), seen, ADOPTED, at=at, counted=True, told=False)
             log.get().info("agent.adopted", agent=agent_of(seen), session=name, pid=seen.pid)
+
+    async def _look_at_one(self, name: SessionName) -> None:
+        """How it is and, for one that was alive, what it said last: asked together, for a relight waits for both."""
+        before = self.sight.get(name)
+        if before is None or not before.alive:
+            seen = await self.provider.see(name)
+        else:
+            seen, words = await asyncio.gather(self.provider.see(name), self.provider.peek(name, CRASH_LINES))
+            if seen is not None and not seen.alive and seen.session_id == before.session_id:
+                self.hands.last_words[name] = words
+        if seen is None:
+            self.sight.pop(name, None)
+        else:
+            self.sight[name] = seen
 
     async def _busy_instances(self) -> frozenset[str]:
         asked = bool(self.roster.pools) or any(draining(seen) for seen in self.sight.values())

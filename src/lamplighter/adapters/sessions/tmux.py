@@ -120,11 +120,14 @@ class TmuxProvider:
             await self._tmux.call("send-keys", "-t", pane.id, "--", *words)
 
     async def peek(self, name: SessionName, lines: int = 50) -> str:
-        pane = await self._pane(name)
-        if pane is None:
-            return ""
-        with contextlib.suppress(TmuxAbsent):
-            text = await self._capture(pane.id, f"-{lines}" if lines > 0 else "-")
+        text = await self._glance(name, f"-{lines}" if lines > 0 else "-")
+        if text is None:
+            pane = await self._pane(name)
+            if pane is None:
+                return ""
+            with contextlib.suppress(TmuxAbsent):
+                text = await self._capture(pane.id, f"-{lines}" if lines > 0 else "-")
+        if text is not None:
             found = [line.rstrip() for line in text.rstrip().splitlines()]
             return "\n".join(found[-lines:] if lines > 0 else found)
         return ""
@@ -391,6 +394,22 @@ class TmuxProvider:
             "display-message", "-p", "-t", pane, "#{cursor_x},#{cursor_y},#{history_size},#{pane_dead}",
             ";", "capture-pane", "-p", "-t", pane,
         )  # fmt: skip
+
+    async def _glance(self, name: SessionName, start: str) -> str | None:
+        """By the pane it had when it was last seen, in one call; None where that is not its pane any more."""
+        known = self._last.get(name)
+        if known is None:
+            return None
+        pane = known.id
+        try:
+            said = await self._tmux.call(
+                "display-message", "-p", "-t", pane, "#{@lamp_city} #{@lamp_name}",
+                ";", "capture-pane", "-p", "-J", "-t", pane, "-S", start,
+            )  # fmt: skip
+        except TmuxAbsent:
+            return None
+        owner, _, text = said.partition("\n")
+        return text if owner == f"{self._city} {name}" else None
 
     async def _capture(self, pane: str, start: str) -> str:
         return await self._tmux.call("capture-pane", "-p", "-J", "-t", pane, "-S", start)
