@@ -1,13 +1,15 @@
 """Logs are events with fields: set-up, bound context, and the masking of secrets."""
 
-import logging
 import sys
 from collections.abc import MutableMapping
-from typing import Any, TextIO, cast
-
-import structlog
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from lamplighter.kit.masking import MASK, is_secret, masked
+
+if TYPE_CHECKING:
+    import structlog  # loaded with the first line that is logged: most commands log none
+
+INFO = 20
 
 
 def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -19,8 +21,10 @@ def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) 
     return event
 
 
-def set_up(stream: TextIO | None = None, *, level: int = logging.INFO, json: bool = False) -> None:
+def set_up(stream: TextIO | None = None, *, level: int = INFO, json: bool = False) -> None:
     """Called once, at a process edge. Colours only on a terminal; one JSON object a line where asked for."""
+    import structlog
+
     out = stream or sys.stderr
     last: list[Any] = (
         [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
@@ -41,5 +45,7 @@ def set_up(stream: TextIO | None = None, *, level: int = logging.INFO, json: boo
     )
 
 
-def get() -> structlog.typing.FilteringBoundLogger:
+def get() -> "structlog.typing.FilteringBoundLogger":
+    import structlog
+
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
