@@ -73,7 +73,8 @@ ON_POSTGRES = {CrashPoint.STORE_BEFORE_NUMBERING, CrashPoint.STORE_BEFORE_COMMIT
 
 
 def test_every_point_that_is_passed_has_its_scenario() -> None:
-    automations = ("fire.", "item.", "run.", "command.", "cook.")  # in test_automation_crashes.py
+    # in test_automation_crashes.py and test_agent_crashes.py
+    automations = ("fire.", "item.", "run.", "command.", "cook.", "session.", "complete.", "artifact.")
     elsewhere = {point for point in CrashPoint if point.startswith(automations)}
     assert reached() - elsewhere == set(SCENARIOS)
 

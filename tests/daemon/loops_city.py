@@ -2,19 +2,27 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from lamplighter.adapters.artifacts.local import LocalArtifacts
+from lamplighter.adapters.files.run_workshop import FileRunWorkshop
+from lamplighter.adapters.git.command import Git
+from lamplighter.adapters.git.worktrees import GitWorktrees
 from lamplighter.adapters.sessions.commands import ShimCommands
-from lamplighter.daemon.automations import AutomationLoops, Outside
+from lamplighter.adapters.sessions.seeding import write_seeds
+from lamplighter.adapters.sessions.subprocess import SubprocessProvider
+from lamplighter.daemon.automations import Agents, AutomationLoops, Outside
 from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.formulas import Formula, Step
 from lamplighter.domain.city.model import City, Rig, Workspace
+from lamplighter.domain.runs.target import Candidate, NotSelected, Selection
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.ids import IdSource
+from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services import automations, firing, runs
 from lamplighter.services.rules import Rules
 from lamplighter.store.place import SqlitePlace, open_store
@@ -23,6 +31,18 @@ from lamplighter.store.wakes import Wakes
 
 CITY = "cty_loops"
 WITHIN = 30
+
+
+class ScriptedSelector:
+    """Answers as it was told, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.answer: Selection = NotSelected("llm_call_failed: nobody is there")
+        self.asked: list[tuple[Candidate, ...]] = []
+
+    async def select(self, _payload: Mapping[str, Any], candidates: Sequence[Candidate]) -> Selection:
+        self.asked.append(tuple(candidates))
+        return self.answer
 
 
 class Loops:
@@ -39,16 +59,35 @@ class Loops:
         )
         self.rules = Rules(ZoneInfo("UTC"), prefix="lo", prefixes={"web": "we"})
         self.runner = ShimCommands(root / ".gc" / "commands", city=CITY, clock=SystemClock(), ids=self.ids)
+        self.sessions: SessionProvider = SubprocessProvider(
+            root / ".gc" / "sessions", city=CITY, clock=SystemClock(), ids=IdSource(SystemClock())
+        )
+        self.artifacts = LocalArtifacts(root / ".gc" / "artifacts")
+        self.selector = ScriptedSelector()
         self.parts = self.build("own_first")
 
     def build(self, owner: str) -> AutomationLoops:
-        outside = Outside(self.runner, self._formula, _no_beads, dict(os.environ))
+        outside = Outside(self.runner, self._formula, _no_beads, dict(os.environ), self.agents())
         parts = AutomationLoops.build(
             self.city, self.rules, outside, store=self.store, clock=self.clock, ids=self.ids,
             me=runs.Worker(owner, "here"),
         )  # fmt: skip
         parts.listen(self.wakes)
         return parts
+
+    def agents(self) -> Agents:
+        """Real sessions, files and worktrees under the city; nobody serves tools, and no model is asked."""
+        runtime = self.root / ".gc"
+        env = dict(os.environ)
+        return Agents(
+            sessions=self.sessions,
+            provider="subprocess",
+            workshop=FileRunWorkshop(runtime, env, write_seeds),
+            worktrees=GitWorktrees(runtime / "worktrees", Git(env)),
+            artifacts=self.artifacts,
+            selector=self.selector,
+            api_url=lambda: None,
+        )
 
     def _formula(self, name: str, _rig: str | None) -> Formula:
         if name != "feature":

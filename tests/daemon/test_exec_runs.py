@@ -166,12 +166,6 @@ async def test_cancelling_a_run_ends_its_processes_at_once(loops: Loops) -> None
     assert list((loops.root / ".gc" / "commands").iterdir()) == []
 
 
-async def test_an_agent_action_is_refused_clearly(loops: Loops) -> None:
-    await loops.add("agent", agent={"prompt": "do it"})
-    row = await loops.work("agent")
-    assert (row.run.state, row.run.reason) == (RunState.FAILED, "agent_action_unavailable")
-
-
 async def test_case_21_cooking_that_fails_is_told_and_the_others_run(loops: Loops) -> None:
     await loops.add("broken", formula="missing")
     await loops.add("fine", formula="feature", pool="crew")

@@ -88,8 +88,8 @@ def test_an_ended_run_closes_its_bead_its_trigger_event_and_tells_the_bus(city: 
     assert (bead.status.value, bead.labels) == ("closed", ("automation-run:tidy", "exec"))
     assert [entry["status"] for entry in city.history("tidy")] == ["completed"]
     assert len(city.events("automation.completed")) == 1
-    _, events = city.read(runs.show, run)
-    assert [(one.type, one.to_state) for one in events] == [
+    events = city.read(runs.show, run)["events"]
+    assert [(one["type"], one["to"]) for one in events] == [
         ("run_created", "ready"), ("status_transition", "running"), ("status_transition", "succeeded"),
     ]  # fmt: skip
 

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lamplighter.adapters.files.automations import LayerDirectory, scan
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.formulas import read_formula
 from lamplighter.adapters.sessions.commands import ShimCommands
+from lamplighter.app.agent_runs import agents_of
 from lamplighter.app.host_zone import host_zone
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.automations import AutomationLoops, Outside
@@ -23,6 +24,10 @@ from lamplighter.store.tx import Store
 
 COMMANDS = "commands"
 _PLACE = ("name", "rig")
+
+
+def _nowhere() -> None:
+    return None
 
 
 def rules_of(city: City, env: Mapping[str, str]) -> Rules:
@@ -40,15 +45,23 @@ def command_runner(paths: CityPaths, clock: Clock, ids: IdSource) -> ShimCommand
     return ShimCommands(paths.runtime / COMMANDS, city=paths.city_id(), clock=clock, ids=ids)
 
 
-def loops_of(
-    opened: OpenCity, city: City, *, store: Store, owner: str, actor: str = "worker", only: str | None = None
+def loops_of(  # noqa: PLR0913  one keyword each for what tells one process of a city from another
+    opened: OpenCity,
+    city: City,
+    *,
+    store: Store,
+    owner: str,
+    actor: str = "worker",
+    only: str | None = None,
+    api_url: Callable[[], str | None] = _nowhere,
 ) -> AutomationLoops:
-    """The parts of one process of the city; `owner` holds its leases."""
+    """The parts of one process of the city; `owner` holds its leases, `api_url` is where its tools are served."""
     outside = Outside(
         runner=command_runner(opened.paths, opened.clock, opened.ids),
         formula=lambda name, rig: _formula(loops.scene.city, name, rig),
         beads=lambda: opened.beads,
         env=command_parent(opened.settings.env),
+        agents=agents_of(opened, city, api_url),
     )
     loops = AutomationLoops.build(
         city, rules_of(city, opened.settings.env), outside,

@@ -18,6 +18,7 @@ from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
+from lamplighter.app.http import HttpServer
 from lamplighter.app.patrol import build_patrol
 from lamplighter.app.settings import Settings
 from lamplighter.app.wakeups import listening
@@ -153,7 +154,12 @@ class _Process:
         took_over = await owners.enlist(store, proofs, owner, act=act)
         stack.push_async_callback(_if_possible, self._leave, store, proofs, owner)
         await owners.take_control(store, proofs, owner, act=act)
-        self._loops = loops_of(self._opened, config.city, store=store, owner=owner.id)
+        self._http = HttpServer(
+            self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene.rules
+        )
+        self._http.open()
+        stack.callback(self._http.close)
+        self._loops = loops_of(self._opened, config.city, store=store, owner=owner.id, api_url=lambda: self._http.url)
         stack.push_async_callback(self._loops.close)
         controller = Controller.build(
             config.city,
@@ -246,6 +252,7 @@ class _Process:
             Child("patrol", self._tower.patrol.run),
             Child("ticks", controller.ticks.loop),
             Child("watch", partial(self._notice_changes, controller), stop=self._end_watch),
+            Child("http", self._http.run, stop=self._http.stop),
             *self._loops.children(),
         ]
         tree = asyncio.create_task(supervisor.run(children), name="tree")
@@ -313,6 +320,7 @@ class _Process:
                 "version": __version__,
                 "since": rfc3339(self._since),
                 "last_tick_at": None if last is None else rfc3339(last),
+                "api": self._http.url,
                 "config_error": self._reloader.error,
                 "problems": controller.ticks.problems | self._tower.patrol.problems,
             }

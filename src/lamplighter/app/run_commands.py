@@ -1,13 +1,22 @@
 """Runs of a city as commands use them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from lamplighter.adapters.files.secrets import city_key
 from lamplighter.app.automations import command_runner
 from lamplighter.app.wiring import OpenCity
+from lamplighter.domain.access import Caller, Unauthenticated, of_run, owner, run_of_token
+from lamplighter.domain.automations.model import ActionKind
+from lamplighter.domain.runs.completion import parse
 from lamplighter.domain.runs.model import TERMINAL, RunState
-from lamplighter.services import runs
+from lamplighter.domain.sessions.meta import ENV_SESSION_ID
+from lamplighter.kit.clock import rfc3339
+from lamplighter.ports.runs import Completed
+from lamplighter.services import runs, transcripts
+from lamplighter.services.completing import DirectCompletions
 
 POLL_SECONDS = 0.1
 
@@ -21,19 +30,51 @@ def listed(
 
 
 def shown(city: OpenCity, run: str) -> dict[str, Any]:
-    row, events = city.store.read(runs.show, run)
-    return runs.as_json(row, events)
+    return city.store.read(runs.show, run)
 
 
 def cancel(city: OpenCity, run: str) -> dict[str, Any]:
     return runs.as_json(city.store.transact(runs.cancel, run, ids=city.ids, act=city.act()))
 
 
+def complete(city: OpenCity, said: Mapping[str, Any]) -> Completed:
+    """What `lamp run complete` does: inside a run as that run, elsewhere as the city's owner.
+
+    Raises CompletionInvalid, CompletionRefused, RunUnknown, Forbidden, Unauthenticated.
+    """
+    env = city.settings.env
+    service = DirectCompletions(city.store, city.clock, city.ids)
+    return service.complete(parse(said), caller=_caller(city), session=env.get(ENV_SESSION_ID) or None)
+
+
+def _caller(city: OpenCity) -> Caller:
+    """A run is known by its token; whoever was given none can read the city's files, and so is its owner."""
+    file, run = city.settings.env.get("LAMP_RUN_TOKEN_FILE"), city.settings.run
+    if not file:
+        return owner(city.settings.actor, run)
+    try:
+        shown = run_of_token(city_key(city.paths.runtime), Path(file).read_text(encoding="ascii").strip())
+    except (OSError, UnicodeDecodeError):
+        shown = None
+    if shown is None:
+        raise Unauthenticated
+    return of_run(shown)
+
+
+def transcript_of(city: OpenCity, run: str) -> list[dict[str, Any]]:
+    """What its agent said and did, as far as it is on record."""
+    found = city.store.read(transcripts.of_run, run)
+    return [{"at": rfc3339(one.at), "kind": one.kind, **one.body} for one in found]
+
+
 def output_of(city: OpenCity, run: str) -> str:
-    """What it has printed so far, or the tail that was kept of it."""
+    """What it has printed so far, or the tail that was kept of it; of an agent its transcript."""
     from lamplighter.kit import aio
 
     row = city.store.read(runs.get, run)
+    if row.facts.action == ActionKind.AGENT.value:
+        lines = [transcripts.told(one) for one in city.store.read(transcripts.of_run, run)]
+        return "\n".join(line for line in lines if line) or row.run.output_tail
     if row.run.state in TERMINAL:
         return row.run.output_tail or ""
     return aio.run(command_runner(city.paths, city.clock, city.ids).tail(run))

@@ -19,6 +19,7 @@ DOWN: dict[str, Any] = {
     "pid": None,
     "since": None,
     "last_tick_at": None,
+    "api": None,
     "config_error": None,
     "problems": {},
 }

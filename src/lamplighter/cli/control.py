@@ -151,6 +151,7 @@ def _show_status() -> None:
             "Last tick": output.local(controller["last_tick_at"]),
             "Problem": controller["config_error"],
             **{f"Problem in {name}": text for name, text in controller["problems"].items()},
+            "API": controller.get("api"),
             "Store": value["store"],
             "Paused": "yes: nothing fires until `lamp resume`" if value["paused"] else None,
             "Suspended": "yes: nothing starts until `lamp resume`" if value["suspended"] else None,

@@ -63,6 +63,12 @@ def show(run_id: str) -> None:
             "Deadline": output.local(value["deadline_at"]),
             "Retry of": value["retry_of"],
             "Wisp": value["wisp"],
+            "Session": value["session_id"],
+            "Configuration": value["configuration"],
+            "Cost": _cost(value),
+            "Worktree": value["worktree"] and f"{value['worktree']['path']} on {value['worktree']['branch']}",
+            "Changes": next((one["data"]["diff"] for one in value["events"] if one["type"] == "worktree_kept"), None),
+            "Artifacts": [one["key"] for one in value["artifacts"]] or None,
             "Summary": value["summary"],
         },
     )
@@ -79,11 +85,12 @@ def show(run_id: str) -> None:
 @run.command("logs")
 @click.argument("run_id", metavar="ID")
 def logs(run_id: str) -> None:
-    """What it printed: all there is while it runs, the kept tail afterwards."""
-    from lamplighter.app.run_commands import output_of
+    """What it printed: all there is while it runs, the kept tail afterwards; of an agent its transcript."""
+    from lamplighter.app.run_commands import output_of, transcript_of
 
     text = output_of(city(), run_id)
-    output.record({"id": run_id, "output": text}, text.rstrip("\n"))
+    value = {"id": run_id, "output": text, "transcript": transcript_of(city(), run_id)}
+    output.record(value, output.plain(text).rstrip("\n"))
 
 
 @run.command("watch")
@@ -103,6 +110,45 @@ def cancel(run_id: str) -> None:
 
     value = end(city(), run_id)
     output.record(value, f"Run {run_id} is {value['state']}.")
+
+
+@run.command("complete")
+@click.argument("run_id", metavar="[ID]", required=False)
+@click.option(
+    "--outcome", required=True, type=click.Choice(["succeeded", "failed", "needs_human"]), help="How it ended."
+)
+@click.option("--summary", default="", help="A few lines on what was done and found, in Markdown.")
+@click.option("--completion-id", help="As the run's instructions name it; derived from the run when left out.")
+@click.option("--citation", "citations", multiple=True, help="A file, link or commit that shows it; may be repeated.")
+@click.option("--diff-ref", default="", help="Where the change can be seen.")
+@click.option("--test-report-ref", default="", help="Where the results of tests can be seen.")
+@click.option("--side-effect-ref", "effects", multiple=True, help="What was changed outside; may be repeated.")
+def complete(run_id: str | None, **said: Any) -> None:
+    """Report the end of an agent's run; inside a run, of that run. May be repeated with the same words."""
+    from lamplighter.app.run_commands import complete as report
+    from lamplighter.domain.runs.prompt import completion_id
+    from lamplighter.kit.errors import UsageError
+
+    opened = city()
+    named = run_id or opened.settings.run
+    if not named:
+        raise UsageError("No run is named, and this is not a run's session.", hint="Name one: `lamp run complete ID`.")
+    done = report(
+        opened,
+        {
+            "run_id": named,
+            "completion_id": said["completion_id"] or completion_id(named),
+            "outcome": said["outcome"],
+            "summary_markdown": said["summary"],
+            "citations": list(said["citations"]),
+            "diff_ref": said["diff_ref"],
+            "test_report_ref": said["test_report_ref"],
+            "side_effect_refs": list(said["effects"]),
+        },
+    )
+    word = "was already recorded" if done.replayed else "is recorded"
+    value = {"run": done.run, "state": done.state.value, "replayed": done.replayed}
+    output.record(value, f"The completion {word}: run {done.run} {done.state}.")
 
 
 @run.command("retry")
@@ -147,6 +193,13 @@ def _show_event(event: dict[str, Any]) -> None:
         return
     move = f"{event['from']} → {event['to']}" if event["from"] != event["to"] else event["to"] or ""
     click.echo(f"{output.local(event['at'])}  {event['type']:<20} {move}")
+
+
+def _cost(value: dict[str, Any]) -> str | None:
+    told = [f"{value['tokens']} tokens"] if value["tokens"] else []
+    if value["cost"] is not None:
+        told.append(f"{value['cost']:.4f} USD")
+    return ", ".join(told) or None
 
 
 def _at_a_glance(value: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from lamplighter.daemon.agent_handlers import AgentHandlers
+from lamplighter.daemon.agent_runs import AgentRuns
 from lamplighter.daemon.conditions import Conditions
 from lamplighter.daemon.dispatcher import Dispatcher
 from lamplighter.daemon.finalizer import Finalizer
@@ -20,9 +22,14 @@ from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
+from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.ports.beads import BeadStore
 from lamplighter.ports.commands import CommandRunner
-from lamplighter.services import runs
+from lamplighter.ports.run_workshop import RunWorkshop
+from lamplighter.ports.selector import Selector
+from lamplighter.ports.sessions import SessionProvider
+from lamplighter.ports.worktrees import Worktrees
+from lamplighter.services import executing, runs
 from lamplighter.services.beads import TOPIC as BEADS
 from lamplighter.services.definitions import Synced, sync_definitions
 from lamplighter.services.rules import Rules
@@ -40,6 +47,20 @@ class Outside:
     formula: FindFormula
     beads: Callable[[], BeadStore]
     env: Mapping[str, str]
+    agents: "Agents"
+
+
+@dataclass(frozen=True)
+class Agents:
+    """What agent runs need: where their sessions live, what lays out their files, and where their tools are served."""
+
+    sessions: SessionProvider
+    provider: str
+    workshop: RunWorkshop
+    worktrees: Worktrees
+    artifacts: ArtifactStore
+    selector: Selector
+    api_url: Callable[[], str | None]
 
 
 @dataclass
@@ -53,6 +74,8 @@ class AutomationLoops:
     worker: Worker
     dispatcher: Dispatcher
     finalizer: Finalizer
+    agents: AgentRuns
+    artifacts: ArtifactStore
 
     @staticmethod
     def build(  # noqa: PLR0913  one place that puts the parts together
@@ -69,15 +92,22 @@ class AutomationLoops:
         """`only` is for a command that works the one run it fired itself."""
         scene = Scene(city, rules, outside.env)
         guard = ClockGuard(store, clock)
-        worker = Worker(store, clock, ids, scene, outside.runner, me)
-        handlers = Handlers(store, clock, ids, scene, worker, outside.formula, outside.beads)
+        given = outside.agents
+        agents = AgentRuns(
+            store, clock, scene, me, given.sessions, given.workshop, given.worktrees, given.provider, given.api_url
+        )
+        worker = Worker(store, clock, ids, scene, outside.runner, me, agents)
+        pipeline = AgentHandlers(store, clock, ids, scene, worker, agents, given.artifacts, given.selector)
+        handlers = Handlers(store, clock, ids, scene, worker, outside.formula, outside.beads, pipeline)
         return AutomationLoops(
             store, clock, ids, scene,
             Scheduler(store, clock, ids, scene, guard),
             Conditions(store, clock, ids, scene, outside.runner),
             worker,
             Dispatcher(store, clock, ids, worker, handlers, guard, only=only),
-            Finalizer(store, clock, ids, outside.beads),
+            Finalizer(store, clock, ids, outside.beads, agents),
+            agents,
+            given.artifacts,
         )  # fmt: skip
 
     def listen(self, waker: Waker) -> None:
@@ -111,6 +141,7 @@ class AutomationLoops:
         """A configuration comes into force: its rules, and its definitions in the store. May be repeated."""
         self.scene.swap(city, rules)
         act = Act(ACTOR, self.clock.now())
+        await self.store.transact(executing.sync_configurations, city.configurations, act.at)
         synced = await sync_definitions(self.store, definitions, rules, ids=self.ids, act=act)
         if synced:
             log.get().info(
@@ -144,3 +175,4 @@ class AutomationLoops:
 
     async def close(self) -> None:
         await self.conditions.stop()
+        await self.agents.close()

@@ -3,14 +3,20 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
+from lamplighter.daemon.agent_runs import AgentRuns
 from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import Bead, BeadNotFound, BeadStatus
+from lamplighter.domain.runs.budget import Spent
+from lamplighter.domain.runs.verdict import verdict
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.beads import BeadStore
-from lamplighter.services import cooking, runs
+from lamplighter.services import cooking, finalizing, runs
+from lamplighter.store.runs import RunRow
 from lamplighter.store.tx import Store, Tx
 
 ACTOR = "finalizer"
@@ -22,6 +28,7 @@ class Finalizer:
     clock: Clock
     ids: IdSource
     beads: Callable[[], BeadStore]
+    agents: AgentRuns | None = None
 
     async def tick(self) -> None:
         """Deadlines bind every state; a run without an item and a holder gets its item back."""
@@ -30,7 +37,29 @@ class Finalizer:
         act = Act(ACTOR, self.clock.now())
         if await self.store.transact(runs.time_out, ids=self.ids, act=act):
             log.get().info("runs.timed_out")
+        await self.judge()
         await self.store.transact(runs.sweep, ids=self.ids, act=act)
+
+    async def judge(self) -> list[str]:
+        """Agent runs past their deadline or silent for long, each by itself; returns those it ended."""
+        if self.agents is None:
+            return []
+        idle = self.agents.scene.city.runs.idle
+        found = await self.store.read(finalizing.candidates, self.clock.now(), idle=idle)
+        return [row.run.id for row in found if await self._judged(row, self.agents, idle)]
+
+    async def _judged(self, row: RunRow, agents: AgentRuns, idle: timedelta) -> bool:
+        session = None
+        if row.facts.node == agents.me.node and row.run.session_id is not None:
+            try:
+                session = await agents.look(row)
+            except LampError as error:
+                log.get().warning("finalizer.cannot_ask", run=row.run.id, error=error.message)
+        policy = finalizing.policy_of(runs.snapshots_of(row.run), idle)
+        spent = Spent(row.facts.tokens or 0, row.run.cost)
+        judged = verdict(row.run, session, self.clock.now(), policy, spent=spent)
+        act = Act(ACTOR, self.clock.now())
+        return await self.store.transact(finalizing.settle, row.run.id, judged, ids=self.ids, act=act)
 
     async def end_wisps(self) -> int:
         """Formula runs end when their wisp does: noticed at once in our own store."""

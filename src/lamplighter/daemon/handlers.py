@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lamplighter.daemon.agent_handlers import AgentHandlers
 from lamplighter.daemon.scene import Scene
 from lamplighter.daemon.worker import Worker
 from lamplighter.domain.acts import Act
@@ -36,6 +37,7 @@ class Handlers:
     formula: FindFormula
     beads: Callable[[], BeadStore]
     """The outside bead store, where the city has one."""
+    agents: AgentHandlers
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(8))
 
     async def handle(self, item: Item) -> None:
@@ -60,9 +62,15 @@ class Handlers:
                 async with self.starts:
                     await self._execute(item)
             case ItemKind.ENQUEUE_ENRICH:
-                await self._refuse(item, "agent_action_unavailable", "this version cannot run agent actions yet")
+                await self.agents.enrich(item)
             case ItemKind.COOK:
                 await self._cook_elsewhere(item)
+            case ItemKind.WRITE_ARTIFACT:
+                await self.agents.write_artifact(item)
+            case ItemKind.STOP_SESSION:
+                await self.agents.stop_session(item)
+            case ItemKind.NOTIFY_RUN_TERMINAL:
+                await self.agents.notify(item)
             case other:
                 await self._failed(item, f"nothing here handles {other}", permanent=True)
 
@@ -77,7 +85,7 @@ class Handlers:
             case ActionKind.FORMULA:
                 await self._cook(item, row)
             case ActionKind.AGENT:
-                await self._refuse(item, "agent_action_unavailable", "this version cannot run agent actions yet")
+                await self.agents.execute(item, row)
 
     async def _start(self, item: Item) -> None:
         started = await self.store.transact(runs.start, item, self.worker.me, self.clock.now())

@@ -1,4 +1,4 @@
-"""Exec runs under way: started once, adopted after a crash, stopped when called off, ended with what they said."""
+"""Runs under way: commands and agents started once, adopted after a crash, stopped when called off, and ended."""
 
 import asyncio
 import json
@@ -8,11 +8,12 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from lamplighter.daemon.agent_runs import AgentRuns
 from lamplighter.daemon.scene import Scene, Tasks
 from lamplighter.daemon.ticks import Waker
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.decisions import PrecheckResult, SkipReason, precheck_result
-from lamplighter.domain.automations.model import Automation, Exec, time_limit
+from lamplighter.domain.automations.model import ActionKind, Automation, Exec, time_limit
 from lamplighter.domain.runs.lease import LeaseLost
 from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState, Stage
 from lamplighter.kit import log
@@ -24,6 +25,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
 from lamplighter.kit.masking import masked
 from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner, NoDirectory
+from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import runs
 from lamplighter.store.runs import RunRow, StaleRun
 from lamplighter.store.tx import Store
@@ -56,6 +58,7 @@ class Worker:
     scene: Scene
     runner: CommandRunner
     me: runs.Worker
+    agents: AgentRuns | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: Tasks = field(default_factory=Tasks)
     _jobs: dict[str, _Job] = field(default_factory=dict)
@@ -64,6 +67,9 @@ class Worker:
     @property
     def room(self) -> int:
         return MOST_AT_ONCE - len(self._jobs)
+
+    def holds(self, run: str) -> bool:
+        return run in self._jobs
 
     def listen(self, waker: Waker) -> None:
         waker.watch((runs.TOPIC,), self.wake.set, self)
@@ -101,7 +107,9 @@ class Worker:
         return len(rows)
 
     async def tidy(self) -> None:
-        """End and forget commands of runs that have ended: their worker died in between."""
+        """End and forget commands and sessions of runs that have ended: their worker died in between."""
+        if self.agents is not None:
+            await self.agents.tidy(frozenset(self._jobs))
         await self.runner.sweep()
         kept = await self.runner.kept()
         states = await self.store.read(lambda tx: tx.runs.states({key.removesuffix(PRECHECK) for key in kept}))
@@ -129,11 +137,11 @@ class Worker:
             ending = await self._ending(job)
             if ending is not None:
                 await self._end(job.row, ending)
-            await self._forget(run)
+            await self._forget(job.row)
         except asyncio.CancelledError:
             if job.called_off is None:
                 raise  # this process is being torn down: whoever comes next adopts it
-            await self._forget_ended(run)  # called off while its end was being written down, or just after
+            await self._forget_ended(job.row)  # called off while its end was being written down, or just after
         finally:
             del self._jobs[run]
 
@@ -151,26 +159,41 @@ class Worker:
 
     async def _called_off(self, job: _Job) -> runs.Ending | None:
         run = job.row.run.id
-        tail = await self.runner.tail(run)
+        grace = min(GRACE, self.scene.city.daemon.shutdown_timeout)
         await self.runner.stop(run + PRECHECK, grace=timedelta(0))
-        await self.runner.stop(run, grace=min(GRACE, self.scene.city.daemon.shutdown_timeout))
+        if _is_agent(job.row) and self.agents is not None:
+            tail = await self._call_off_agent(job, self.agents, grace)
+        else:
+            tail = await self.runner.tail(run)
+            await self.runner.stop(run, grace=grace)
         log.get().info("run.called_off", run=run, why=job.called_off)
         if job.called_off is CalledOff.LOST:
             return None
         error = "the city was stopped while it ran"
         return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, output_tail=clean(tail))
 
-    async def _carry_out(self, row: RunRow) -> runs.Ending:
+    async def _call_off_agent(self, job: _Job, agents: AgentRuns, grace: timedelta) -> str:
+        """Interrupted, its processes end before its run does; one that was lost is let go of afterwards."""
+        run = job.row.run.id
+        tail = await agents.tail(run)
+        if job.called_off is CalledOff.INTERRUPTED:
+            await agents.let_go(run, grace=grace)
+        return tail
+
+    async def _carry_out(self, row: RunRow) -> runs.Ending | None:
+        """How it ended; None for an agent run that ended otherwise."""
         automation = runs.snapshots_of(row.run)
-        if not isinstance(automation.action, Exec):
-            return runs.Ending(RunState.FAILED, "no_command", Stage.EXECUTION)
         try:
             precheck = automation.policies.precheck
-            if precheck is not None:
+            if precheck is not None and row.run.session_id is None:
                 ending = _after_precheck(await self._run(row, automation, precheck, PRECHECK))
                 if ending is not None:
                     return ending
             crash_point(CrashPoint.RUN_AFTER_START)
+            if _is_agent(row) and self.agents is not None:
+                return await self.agents.work(row)
+            if not isinstance(automation.action, Exec):
+                return runs.Ending(RunState.FAILED, "no_command", Stage.EXECUTION)
             return _after(await self._run(row, automation, automation.action.command))
         except (NoDirectory, NotFound) as error:
             return runs.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
@@ -199,7 +222,8 @@ class Worker:
 
     async def _end(self, row: RunRow, ending: runs.Ending) -> None:
         crash_point(CrashPoint.RUN_BEFORE_END)
-        by = By(Mover.WORKER, self.me.actor, row.run.lease.version)
+        mover = Mover.FINALIZER if ending.stage is Stage.FINALIZER else Mover.WORKER
+        by = By(mover, self.me.actor, row.run.lease.version)
 
         async def end() -> None:
             act = Act(self.me.actor, self.clock.now())
@@ -207,7 +231,7 @@ class Worker:
 
         try:
             await self._while_store_is_away(end)
-        except (LeaseLost, IllegalMove, StaleRun, runs.RunUnknown) as error:
+        except (LeaseLost, IllegalMove, StaleRun, RunUnknown) as error:
             log.get().info("run.ended_elsewhere", run=row.run.id, error=error.message)
         crash_point(CrashPoint.RUN_AFTER_END)
 
@@ -221,17 +245,35 @@ class Worker:
                 await self.clock.wait(asyncio.Event(), at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
         return None
 
-    async def _forget_ended(self, run: str) -> None:
-        states = await self.store.read(lambda tx: tx.runs.states([run]))
-        if run not in states or states[run][0] is not RunState.RUNNING:
-            await self._forget(run)
+    async def _forget_ended(self, row: RunRow) -> None:
+        states = await self.store.read(lambda tx: tx.runs.states([row.run.id]))
+        if row.run.id not in states or states[row.run.id][0] is not RunState.RUNNING:
+            await self._forget(row)
 
-    async def _forget(self, run: str) -> None:
+    async def _forget(self, row: RunRow) -> None:
+        run = row.run.id
         try:
-            await self.runner.forget(run)
+            if _is_agent(row) and self.agents is not None:
+                await self._let_go(run, self.agents)
+            else:
+                await self.runner.forget(run)
             await self.runner.forget(run + PRECHECK)
         except (LampError, OSError) as error:
             log.get().warning("run.not_tidied", run=run, error=str(error))
+
+    async def _let_go(self, run: str, agents: AgentRuns) -> None:
+        """A run that went to another holder keeps its session; one that completed lets its program finish."""
+        row = await self.store.read(lambda tx: tx.runs.get(run))
+        if row is not None and not row.run.ended:
+            return
+        if row is not None and row.run.completion_id is not None:
+            await agents.farewell(run)
+        else:
+            await agents.let_go(run)
+
+
+def _is_agent(row: RunRow) -> bool:
+    return row.facts.action == ActionKind.AGENT.value
 
 
 def _after(ended: CommandEnded) -> runs.Ending:

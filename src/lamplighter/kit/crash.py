@@ -24,6 +24,15 @@ class CrashPoint(StrEnum):
     RUN_BEFORE_END = "run.before_end"
     RUN_AFTER_END = "run.after_end"
     RUN_AFTER_COOKED = "run.after_cooked"
+    RUN_AFTER_ENRICHED = "run.after_enriched"
+    RUN_BEFORE_SESSION = "run.before_session"
+    SESSION_BEFORE_LAUNCH = "session.before_launch"
+    SESSION_AFTER_LAUNCH = "session.after_launch"
+    RUN_AFTER_SESSION = "run.after_session"
+    RUN_AFTER_PROMPT = "run.after_prompt"
+    COMPLETE_AFTER_COMMIT = "complete.after_commit"
+    ARTIFACT_AFTER_WRITE = "artifact.after_write"
+    SESSION_BEFORE_STOP = "session.before_stop"
 
 
 _armed: dict[str, int] = {}

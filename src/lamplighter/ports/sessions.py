@@ -1,9 +1,10 @@
 """Session providers: where agents and runs live, on this machine or on others."""
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.kit.errors import Conflict, LampError, NotFound, Unavailable
@@ -122,4 +123,21 @@ class SessionProvider(Protocol):
 
     async def close(self) -> None:
         """Let go of watches and connections; the sessions live on."""
+        ...
+
+
+@dataclass(frozen=True)
+class Output:
+    """A part of a session's output. `base` is where it begins in the present file; below 0 in the one before it."""
+
+    data: bytes
+    base: int
+
+
+@runtime_checkable
+class KeepsOutput(Protocol):
+    """A provider whose sessions' output can be read on from a place; that of others is read whole, at their end."""
+
+    async def read(self, name: SessionName, position: int) -> Output:
+        """What came after `position`, a bounded part of it. Empty where there is nothing more, or no session."""
         ...

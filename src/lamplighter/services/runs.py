@@ -14,12 +14,13 @@ from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
 from lamplighter.domain.runs.lease import LEASE, LeaseHeld, claim
 from lamplighter.domain.runs.model import ACTIVE, By, Moved, Mover, Run, RunState, Stage, move, retry_of
 from lamplighter.kit.clock import rfc3339
-from lamplighter.kit.errors import NotFound
 from lamplighter.kit.ids import IdSource
+from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import firing, outbox, snapshots
 from lamplighter.services.registering import TOPIC as AUTOMATIONS
+from lamplighter.store.artifacts import ArtifactRow
 from lamplighter.store.automations import AutomationRow
-from lamplighter.store.runs import NewRunEvent, RunEvent, RunRow
+from lamplighter.store.runs import NewRunEvent, RunEvent, RunFacts, RunRow
 from lamplighter.store.tx import Tx
 
 TOPIC = firing.TOPIC
@@ -27,11 +28,6 @@ LONGEST_ERROR = 2000
 MESSAGE_BYTES = 300
 SWEEP_AFTER = timedelta(minutes=1)
 AT_ONCE = 100
-
-
-class RunUnknown(NotFound):
-    def __init__(self, run: str) -> None:
-        super().__init__(f"There is no run {run}.", hint="`lamp run list` shows those there are.")
 
 
 @dataclass(frozen=True)
@@ -54,6 +50,12 @@ class Ending:
     exit_code: int | None = None
     output_tail: str = ""
     duration: timedelta | None = None
+    summary: str = ""
+    completion_id: str | None = None
+
+
+LAST_WORDS = timedelta(seconds=10)
+"""How long a program may go on after it completed its run: it says what it has to say, and what it cost."""
 
 
 def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> RunRow | None:
@@ -73,7 +75,7 @@ def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> RunRow | None:
     moved = move(held, RunState.RUNNING, By(Mover.WORKER, worker.actor, held.lease.version), now)
     after = RunRow(moved.run, replace(before.facts, node=worker.node))
     tx.runs.swap(before.run, after)
-    _tell(tx, moved, {"owner": worker.owner, "lease": held.lease.version})
+    tell(tx, moved, {"owner": worker.owner, "lease": held.lease.version})
     outbox.done(tx, item, now)
     tx.wake(TOPIC)
     return after
@@ -166,14 +168,18 @@ def end(tx: Tx, run: str, ending: Ending, by: By, *, ids: IdSource, act: Act) ->
         error=ending.error[:LONGEST_ERROR],
         exit_code=ending.exit_code,
         output_tail=ending.output_tail,
+        summary=ending.summary or moved.run.summary,
+        completion_id=ending.completion_id or moved.run.completion_id,
     )
     after = RunRow(ended, replace(before.facts, duration=ending.duration))
     tx.runs.swap(before.run, after)
-    _tell(tx, moved, _ending_data(ending))
+    tell(tx, moved, _ending_data(ending))
     act = Act(by.actor, act.at, run)
     _settle_trigger_event(tx, ended)
     _close_bead(tx, after, act.at)
     tx.events.append(_ended_event(after, act))
+    if after.facts.action == AgentAction.kind:
+        _after_agent(tx, before.run, after, ids=ids, act=act)
     again = _retry_by_policy(tx, after, automation, ids=ids, act=act)
     if automation is not None:
         _count(tx, after, automation, again=again is not None, act=act)
@@ -207,7 +213,7 @@ def retry(tx: Tx, run: str, *, ids: IdSource, act: Act) -> RunRow:
 
 
 def time_out(tx: Tx, *, ids: IdSource, act: Act) -> int:
-    """End runs past their deadline, whatever their state; returns how many."""
+    """End runs past their deadline, whatever their state; how many. Agents at work are the finalizer's to judge."""
     overdue = tx.runs.overdue(act.at, limit=AT_ONCE)
     for run in overdue:
         ending = Ending(RunState.TIMED_OUT, "deadline_exceeded", Stage.FINALIZER)
@@ -234,8 +240,9 @@ def get(tx: Tx, run: str) -> RunRow:
     return row
 
 
-def show(tx: Tx, run: str) -> tuple[RunRow, list[RunEvent]]:
-    return get(tx, run), tx.runs.events(run)
+def show(tx: Tx, run: str) -> dict[str, Any]:
+    """In the shape of every surface, with its timeline and its artifacts. Raises RunUnknown."""
+    return as_json(get(tx, run), tx.runs.events(run), tx.artifacts.of(run))
 
 
 def page(
@@ -250,7 +257,9 @@ def snapshots_of(run: Run) -> Automation:
     return snapshots.read(json.dumps(run.definition, sort_keys=True))
 
 
-def as_json(row: RunRow, events: Sequence[RunEvent] | None = None) -> dict[str, Any]:
+def as_json(
+    row: RunRow, events: Sequence[RunEvent] | None = None, artifacts: Sequence[ArtifactRow] = ()
+) -> dict[str, Any]:
     """The shape of a run on every surface; `events` add its timeline."""
     run, facts = row.run, row.facts
     shape: dict[str, Any] = {
@@ -278,7 +287,13 @@ def as_json(row: RunRow, events: Sequence[RunEvent] | None = None) -> dict[str, 
         "wisp": facts.wisp,
         "assigned_to": run.assigned_to,
         "cost": run.cost,
-        "artifacts": [],
+        "tokens": facts.tokens,
+        "configuration": facts.configuration,
+        "worktree": None if facts.worktree is None else dict(facts.worktree),
+        "artifacts": [
+            {"name": one.name, "key": one.key, "size": one.size, "written_at": rfc3339(one.written_at)}
+            for one in artifacts
+        ],
     }
     if events is not None:
         shape["events"] = [
@@ -296,7 +311,7 @@ def _locked(tx: Tx, run: str) -> RunRow:
     return row
 
 
-def _tell(tx: Tx, moved: Moved, data: Mapping[str, Any] | None = None) -> None:
+def tell(tx: Tx, moved: Moved, data: Mapping[str, Any] | None = None) -> None:
     event = NewRunEvent(moved.run.id, moved.at, moved.type, moved.actor, moved.from_state, moved.to_state, data)
     tx.runs.add_event(event)
 
@@ -361,6 +376,21 @@ def _ended_event(row: RunRow, act: Act) -> Any:
     return act.event(name, subject=run.automation, message=message, payload=payload)
 
 
+_TOLD = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.NEEDS_HUMAN, RunState.TIMED_OUT})
+
+
+def _after_agent(tx: Tx, before: Run, row: RunRow, *, ids: IdSource, act: Act) -> None:
+    """What follows an agent run's end is left to the outbox: its session stopped, people told."""
+    run = row.run
+    if before.state is RunState.RUNNING and row.facts.node is not None:
+        due = act.at + LAST_WORDS if run.completion_id is not None else act.at
+        payload = {"session": run.id, "run": run.id, "node": row.facts.node}
+        tx.outbox.add(new_item(ids.make("out"), ItemKind.STOP_SESSION, payload, due))
+    if run.state in _TOLD:
+        payload = {"run": run.id, "state": run.state.value}
+        tx.outbox.add(new_item(ids.make("out"), ItemKind.NOTIFY_RUN_TERMINAL, payload, act.at))
+
+
 def _retry_by_policy(
     tx: Tx, row: RunRow, automation: AutomationRow | None, *, ids: IdSource, act: Act
 ) -> RunRow | None:
@@ -377,7 +407,7 @@ def _again(tx: Tx, row: RunRow, at: datetime, *, ids: IdSource, act: Act) -> Run
     new = retry_of(row.run, ids.make("run"), act.at, enriched=row.facts.action == AgentAction.kind)
     if new.deadline_at is not None:
         new = replace(new, deadline_at=new.deadline_at + (at - act.at))
-    facts = replace(row.facts, bead=None, node=None, wisp=None, wisp_elsewhere=False, duration=None)
+    facts = RunFacts(row.facts.automation_id, row.facts.action, row.facts.trigger, row.facts.rig)
     prefix = (row.facts.bead or "gc-").rpartition("-")[0]
     data = {"retry_of": row.run.id, "at": rfc3339(at)}
     firing.add_run(tx, RunRow(new, facts), prefix=prefix, ids=ids, act=Act(act.actor, act.at), data=data, due_at=at)

@@ -18,14 +18,15 @@ _FIXED = """
 _MOVING = """
     state, reason, stage, error, lease_version, lease_owner, lease_expires_at, node, wisp_id, wisp_elsewhere,
     started_at, ended_at, deadline_at, last_activity_at, exit_code, duration_us, output_tail, summary, session_id,
-    completion_id, assigned_to, assigned_at, cost"""
+    completion_id, assigned_to, assigned_at, cost, configuration, prompt_sent_at, tokens, worktree"""
 INSERT = f"""
     INSERT INTO runs (city_id, {_FIXED}, {_MOVING})
     VALUES (:city, :id, :automation_id, :automation, :rig, :action, :trigger_id, :trigger_kind, :trigger_event_id,
             :definition, :attempt, :retry_of, :causes, :bead_id, :created_at,
             :state, :reason, :stage, :error, :lease_version, :lease_owner, :lease_expires_at, :node, :wisp_id,
             :wisp_elsewhere, :started_at, :ended_at, :deadline_at, :last_activity_at, :exit_code, :duration_us,
-            :output_tail, :summary, :session_id, :completion_id, :assigned_to, :assigned_at, :cost)"""
+            :output_tail, :summary, :session_id, :completion_id, :assigned_to, :assigned_at, :cost,
+            :configuration, :prompt_sent_at, :tokens, :worktree)"""
 SWAP = """
     UPDATE runs SET state = :state, reason = :reason, stage = :stage, error = :error, lease_version = :lease_version,
         lease_owner = :lease_owner, lease_expires_at = :lease_expires_at, node = :node, wisp_id = :wisp_id,
@@ -33,7 +34,8 @@ SWAP = """
         last_activity_at = :last_activity_at,
         exit_code = :exit_code, duration_us = :duration_us, output_tail = :output_tail, summary = :summary,
         session_id = :session_id, completion_id = :completion_id, assigned_to = :assigned_to,
-        assigned_at = :assigned_at, cost = :cost
+        assigned_at = :assigned_at, cost = :cost, configuration = :configuration, prompt_sent_at = :prompt_sent_at,
+        tokens = :tokens, worktree = :worktree
     WHERE city_id = :city AND id = :id AND state = :state_before AND lease_version = :version_before"""
 GET = f"SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND id = :id"
 LOCK = GET + " {for_update}"
@@ -46,10 +48,11 @@ ACTIVE_OF = f"""
 ANY_ACTIVE = f"SELECT 1 AS found FROM runs WHERE city_id = :city AND {ACTIVE_STATES} LIMIT 1"
 # the index runs_active serves this
 OVERDUE = f"""
-    SELECT id FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND deadline_at <= :now ORDER BY id LIMIT :limit"""
-# the index runs_by_state serves this; running exec runs whose holder is gone
+    SELECT id FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND deadline_at <= :now
+        AND NOT (action = 'agent' AND state = 'running') ORDER BY id LIMIT :limit"""
+# the index runs_by_state serves this; running exec and agent runs whose holder is gone
 ORPHANS = f"""
-    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND state = 'running' AND action = 'exec'
+    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND state = 'running' AND action <> 'formula'
         AND node = :node AND (lease_owner IS NULL OR lease_expires_at <= :now)
     ORDER BY id LIMIT :limit {{lock}}"""
 # the index runs_active serves this, and the two partial indexes of the outbox
@@ -99,6 +102,26 @@ OLD = """
     SELECT id, bead_id FROM runs WHERE city_id = :city AND id < :before_id AND ended_at IS NOT NULL
         AND ended_at < :before ORDER BY id LIMIT :limit"""
 DELETE = "DELETE FROM runs WHERE city_id = :city AND id {any:ids}"
+# Written aside: what a run took from its trigger and what its agent reported are large, and seldom asked for.
+KEEP_ENRICHMENT = "UPDATE runs SET enrichment = :body WHERE city_id = :city AND id = :id"
+KEEP_COMPLETION = "UPDATE runs SET completion = :body WHERE city_id = :city AND id = :id"
+PAPERS = "SELECT enrichment, completion FROM runs WHERE city_id = :city AND id = :id"
+# A session's facts may come after the run's end, which a fast agent reports before its start is on record.
+BEGAN = """
+    UPDATE runs SET session_id = :session, prompt_sent_at = :now, last_activity_at = :now
+    WHERE city_id = :city AND id = :id AND session_id IS NULL"""
+SPENT = """
+    UPDATE runs SET tokens = :tokens, cost = :cost, last_activity_at = :now WHERE city_id = :city AND id = :id"""
+SET_WORKTREE = "UPDATE runs SET worktree = :worktree WHERE city_id = :city AND id = :id"
+# the index runs_active serves this; agent runs that need a look: past their deadline or silent for long
+STALE = f"""
+    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND action = 'agent'
+        AND (deadline_at <= :now OR (state = 'running' AND last_activity_at < :silent_since))
+    ORDER BY id LIMIT :limit"""
+# the index runs_with_worktree serves this
+WITH_WORKTREE = f"""
+    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND worktree IS NOT NULL AND node = :node
+        AND ended_at IS NOT NULL AND ended_at < :before ORDER BY id LIMIT :limit"""
 
 
 class StaleRun(Conflict):
@@ -123,6 +146,19 @@ class RunFacts:
     wisp_elsewhere: bool = False
     """The wisp lives in an outside bead store."""
     duration: timedelta | None = None
+    configuration: str | None = None
+    prompt_sent_at: datetime | None = None
+    tokens: int | None = None
+    worktree: Mapping[str, str] | None = None
+    """`path`, `branch` and `repository` of the worktree it works or worked in, while that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Papers:
+    """What a run took from its trigger, and what its agent reported, each as JSON text."""
+
+    enrichment: str | None
+    completion: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +328,38 @@ class Runs:
     def delete(self, ids: Iterable[str]) -> int:
         return self._db.execute(DELETE, {"city": self._city, "ids": json.dumps(sorted(ids))})
 
+    def keep_enrichment(self, run: str, body: str) -> None:
+        self._db.execute(KEEP_ENRICHMENT, {"city": self._city, "id": run, "body": body})
+
+    def keep_completion(self, run: str, body: str) -> None:
+        self._db.execute(KEEP_COMPLETION, {"city": self._city, "id": run, "body": body})
+
+    def papers(self, run: str) -> Papers:
+        row = self._db.row(PAPERS, {"city": self._city, "id": run})
+        return Papers(None, None) if row is None else Papers(row["enrichment"], row["completion"])
+
+    def began(self, run: str, session: str, now: datetime) -> bool:
+        """Its session and prompt are out; False when that was on record."""
+        params = {"city": self._city, "id": run, "session": session, "now": stamp(now)}
+        return self._db.execute(BEGAN, params) == 1
+
+    def spent(self, run: str, *, tokens: int, cost: float | None, now: datetime) -> None:
+        params = {"city": self._city, "id": run, "tokens": tokens, "cost": cost, "now": stamp(now)}
+        self._db.execute(SPENT, params)
+
+    def set_worktree(self, run: str, worktree: Mapping[str, str] | None) -> None:
+        self._db.execute(SET_WORKTREE, {"city": self._city, "id": run, "worktree": _written(worktree)})
+
+    def stale(self, now: datetime, *, silent_since: datetime, limit: int) -> list[RunRow]:
+        """Agent runs under way that are past their deadline or were silent for long; the oldest first."""
+        params = {"city": self._city, "now": stamp(now), "silent_since": stamp(silent_since), "limit": limit}
+        return [_row(row) for row in self._db.rows(STALE, params)]
+
+    def with_worktree(self, node: str, *, before: datetime, limit: int) -> list[RunRow]:
+        """Ended runs of that machine whose worktree was kept."""
+        params = {"city": self._city, "node": node, "before": stamp(before), "limit": limit}
+        return [_row(row) for row in self._db.rows(WITH_WORKTREE, params)]
+
     def _one(self, sql: str, run: str) -> RunRow | None:
         row = self._db.row(sql, {"city": self._city, "id": run})
         return None if row is None else _row(row)
@@ -327,7 +395,15 @@ class Runs:
             "assigned_to": run.assigned_to,
             "assigned_at": stamp_or_none(run.assigned_at),
             "cost": run.cost,
+            "configuration": facts.configuration,
+            "prompt_sent_at": stamp_or_none(facts.prompt_sent_at),
+            "tokens": facts.tokens,
+            "worktree": _written(facts.worktree),
         }
+
+
+def _written(worktree: Mapping[str, str] | None) -> str | None:
+    return None if worktree is None else json.dumps(dict(worktree))
 
 
 def _row(row: Row) -> RunRow:
@@ -370,6 +446,10 @@ def _row(row: Row) -> RunRow:
         wisp=row["wisp_id"],
         wisp_elsewhere=bool(row["wisp_elsewhere"]),
         duration=None if duration is None else timedelta(microseconds=duration),
+        configuration=row["configuration"],
+        prompt_sent_at=instant_or_none(row["prompt_sent_at"]),
+        tokens=row["tokens"],
+        worktree=None if row["worktree"] is None else json.loads(row["worktree"]),
     )
     return RunRow(run, facts)
 

@@ -16,11 +16,17 @@ END = """
     UPDATE sessions SET ended_at = :ended, exit_status = :status, end_reason = :reason, output_tail = :tail
     WHERE city_id = :city AND id = :id AND ended_at IS NULL"""
 _COLUMNS = """
-    SELECT id, name, agent, run_id, provider, node, pid, started_at, ended_at, exit_status, end_reason, output_tail
+    SELECT id, name, agent, run_id, provider, node, pid, started_at, ended_at, exit_status, end_reason, output_tail,
+        program_session, outcome, summary
     FROM sessions WHERE city_id = :city"""
 GET = _COLUMNS + " AND id = :id"
 # served by sessions_by_age, or sessions_of_agent where one is named
 LATEST = _COLUMNS + " {} ORDER BY started_at DESC, id DESC LIMIT :limit"
+# the index sessions_of_run serves this
+OF_RUN = _COLUMNS + " AND run_id = :run ORDER BY started_at, id"
+# What an agent said of its run; how its program ended comes later.
+REPORT = """
+    UPDATE sessions SET outcome = :outcome, summary = :summary WHERE city_id = :city AND run_id = :run"""
 PRUNE = """
     DELETE FROM sessions WHERE city_id = :city AND id IN (
         SELECT id FROM sessions WHERE city_id = :city AND started_at < :before AND ended_at < :before
@@ -41,6 +47,9 @@ class SessionRow:
     exit_status: int | None = None
     end_reason: str | None = None
     output_tail: str | None = None
+    program_session: str | None = None
+    outcome: str | None = None
+    summary: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -56,6 +65,9 @@ class SessionRow:
             "exit_status": self.exit_status,
             "end_reason": self.end_reason,
             "output_tail": self.output_tail,
+            "program_session": self.program_session,
+            "outcome": self.outcome,
+            "summary": self.summary,
         }
 
 
@@ -95,6 +107,13 @@ class Sessions:
         params = {"city": self._city, "limit": limit} | ({} if agent is None else {"agent": agent})
         return [_session(row) for row in self._db.rows(LATEST.format(where), params)]
 
+    def of_run(self, run: str) -> list[SessionRow]:
+        """In order of their start."""
+        return [_session(row) for row in self._db.rows(OF_RUN, {"city": self._city, "run": run})]
+
+    def report(self, run: str, outcome: str, summary: str) -> None:
+        self._db.execute(REPORT, {"city": self._city, "run": run, "outcome": outcome, "summary": summary or None})
+
     def prune(self, *, before: datetime, limit: int) -> int:
         return self._db.execute(PRUNE, {"city": self._city, "before": stamp(before), "limit": limit})
 
@@ -113,4 +132,7 @@ def _session(row: Row) -> SessionRow:
         exit_status=row["exit_status"],
         end_reason=row["end_reason"],
         output_tail=row["output_tail"],
+        program_session=row["program_session"],
+        outcome=row["outcome"],
+        summary=row["summary"],
     )

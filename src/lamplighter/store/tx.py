@@ -10,14 +10,18 @@ from lamplighter.store.db import Db
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.store.agents import Agents
+    from lamplighter.store.artifacts import Artifacts
     from lamplighter.store.automations import Automations
     from lamplighter.store.beads import Beads
     from lamplighter.store.cities import Cities
+    from lamplighter.store.configurations import Configurations
+    from lamplighter.store.effects import Effects
     from lamplighter.store.events import Events
     from lamplighter.store.outbox import Outbox
     from lamplighter.store.owners import Owners
     from lamplighter.store.runs import Runs
     from lamplighter.store.sessions import Sessions
+    from lamplighter.store.transcripts import Transcripts
     from lamplighter.store.trigger_events import TriggerEvents
     from lamplighter.store.triggers import Triggers
 
@@ -101,6 +105,30 @@ class Tx:
         from lamplighter.store.agents import Agents
 
         return Agents(self.db, self.city)
+
+    @cached_property
+    def artifacts(self) -> "Artifacts":
+        from lamplighter.store.artifacts import Artifacts
+
+        return Artifacts(self.db, self.city)
+
+    @cached_property
+    def configurations(self) -> "Configurations":
+        from lamplighter.store.configurations import Configurations
+
+        return Configurations(self.db, self.city)
+
+    @cached_property
+    def effects(self) -> "Effects":
+        from lamplighter.store.effects import Effects
+
+        return Effects(self.db, self.city)
+
+    @cached_property
+    def transcripts(self) -> "Transcripts":
+        from lamplighter.store.transcripts import Transcripts
+
+        return Transcripts(self.db, self.city)
 
     def wake(self, topic: str) -> None:
         """Ask for a wake-up of everyone who waits for `topic`, sent once this transaction has committed."""

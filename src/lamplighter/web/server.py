@@ -18,9 +18,9 @@ from starlette.types import ASGIApp
 from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.web.auth import Authenticate, Tokens
 from lamplighter.web.errors import on_bug, on_http_error, on_lamp_error, problem
+from lamplighter.web.listening import bound, url_of
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-BACKLOG = 2048
 
 Ready = Callable[[], Awaitable[str | None]]
 """Why the city cannot serve; None when it can."""
@@ -80,8 +80,11 @@ def _health(ready: Ready) -> list[Route]:
 class WebServer:
     """Serves an application on one address until it is told to stop. Signals are the process's own business."""
 
-    def __init__(self, app: ASGIApp, *, host: str, port: int) -> None:
-        self._socket = _bound(host, port)
+    def __init__(
+        self, app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0, listener: socket.socket | None = None
+    ) -> None:
+        """On `listener`, where one is bound already."""
+        self._socket = listener or bound(host, port)
         config = uvicorn.Config(
             app, lifespan="on", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
         )
@@ -94,8 +97,7 @@ class WebServer:
 
     @property
     def url(self) -> str:
-        host = self._socket.getsockname()[0]
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        return url_of(self._socket)
 
     async def serve(self) -> None:
         try:
@@ -112,21 +114,3 @@ class _Quiet(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """Raises Unavailable for an address that cannot be had."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen(BACKLOG)
-        found.setblocking(False)
-    except (OSError, OverflowError) as error:
-        found.close()
-        raise Unavailable(
-            f"{host}:{port} cannot be listened on: {getattr(error, 'strerror', None) or error}.",
-            hint="Set another `[api] port`, or 0 for a free one.",
-        ) from error
-    return found

@@ -8,7 +8,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lamplighter.ports.sessions import Output
+
 MOST_BYTES = 8 * 1024 * 1024
+MOST_READ = 1024 * 1024
 _CHUNK = 64 * 1024
 _BLOCK = 4096
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # of Linux's fallocate
@@ -33,6 +36,21 @@ def end_of(path: Path, most_bytes: int) -> str:
     if len(data) < most_bytes:
         data = _last_bytes(older(path), most_bytes - len(data)) + data
     return data.decode(errors="replace")
+
+
+def read_on(path: Path, position: int) -> Output:
+    """What came after `position`. A file that is shorter than that was cut: its rest is in the older one."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size < position:
+                rest = _from(older(path), position)
+                file.seek(0)
+                return Output(rest + file.read(MOST_READ), -len(rest))
+            file.seek(position)
+            return Output(file.read(MOST_READ), position)
+    except FileNotFoundError:
+        return Output(b"", position)
 
 
 def trim(path: Path, most_bytes: int, keep_bytes: int) -> bool:
@@ -124,5 +142,14 @@ def _last_bytes(path: Path, most_bytes: int) -> bytes:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - most_bytes, 0))
             return file.read(most_bytes)
+    except FileNotFoundError:
+        return b""
+
+
+def _from(path: Path, position: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(position)
+            return file.read()
     except FileNotFoundError:
         return b""

@@ -21,11 +21,13 @@ from lamplighter.adapters.sessions.watches import Watches
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.screens import LINES_READ
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.sessions import (
     GRACE,
     NoInput,
+    Output,
     ProviderUnavailable,
     SessionAlive,
     SessionUnknown,
@@ -92,6 +94,9 @@ class SubprocessProvider:
 
     async def peek(self, name: SessionName, lines: int = 50) -> str:
         return await asyncio.to_thread(output.tail, self._records.home(name) / shim.OUTPUT, lines)
+
+    async def read(self, name: SessionName, position: int) -> Output:
+        return await asyncio.to_thread(output.read_on, self._records.home(name) / shim.OUTPUT, position)
 
     async def screen(self, name: SessionName) -> str:
         return await self.peek(name, LINES_READ)
@@ -164,11 +169,14 @@ class SubprocessProvider:
             spec, session_id, self._clock.now(), lambda home: shim.furnish(home, takes_input=spec.takes_input)
         )
         env = dict(spec.env) | record.env()
+        crash_point(CrashPoint.SESSION_BEFORE_LAUNCH)
         try:
-            return record, shim.launch(self._records.home(spec.name), spec.command, env, spec.work_dir)
+            launched = shim.launch(self._records.home(spec.name), spec.command, env, spec.work_dir)
         except OSError:
             self._records.remove(spec.name)
             raise
+        crash_point(CrashPoint.SESSION_AFTER_LAUNCH)
+        return record, launched
 
     async def _settled(self, spec: SessionSpec, record: Record) -> Seen:
         async def alive() -> bool:

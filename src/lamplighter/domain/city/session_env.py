@@ -24,8 +24,11 @@ def session_environment(
     city: City, agent: Agent, instance: str, *, parent: Mapping[str, str], preset: Mapping[str, str], work_dir: Path
 ) -> dict[str, str]:
     """Later wins: what passes from the parent, the provider's, the agent's, and the identity under both its names."""
-    passed = {name: value for name, value in parent.items() if value and _passes(name)}
-    return {**passed, **preset, **agent.env, **identity(city, agent, instance, work_dir)}
+    return {**passed_on(parent), **preset, **agent.env, **identity(city, agent, instance, work_dir)}
+
+
+def passed_on(parent: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in parent.items() if value and _passes(name)}
 
 
 def identity(city: City, agent: Agent, instance: str, work_dir: Path) -> dict[str, str]:

@@ -1,0 +1,50 @@
+"""What agent runs of a city need on this machine: sessions, files, worktrees, artifacts, and who picks a place."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lamplighter.adapters.artifacts.local import LocalArtifacts
+from lamplighter.adapters.files.run_workshop import FileRunWorkshop
+from lamplighter.adapters.git.command import Git
+from lamplighter.adapters.git.worktrees import GitWorktrees
+from lamplighter.adapters.sessions.seeding import write_seeds
+from lamplighter.app.sessions import open_named
+from lamplighter.app.wiring import OpenCity
+from lamplighter.daemon.automations import Agents
+from lamplighter.domain.city.model import City
+from lamplighter.ports.artifacts import ArtifactStore
+from lamplighter.ports.selector import Selector
+
+ARTIFACTS = "artifacts"
+WORKTREES = "worktrees"
+
+
+def agents_of(opened: OpenCity, city: City, api_url: Callable[[], str | None]) -> Agents:
+    """Raises UsageError for a session provider or an artifact store that is not there."""
+    env, runtime = opened.settings.env, opened.paths.runtime
+    return Agents(
+        sessions=open_named(city.runs.provider, opened.paths, env, clock=opened.clock, ids=opened.ids),
+        provider=city.runs.provider,
+        workshop=FileRunWorkshop(runtime, env, write_seeds),
+        worktrees=GitWorktrees(runtime / WORKTREES, Git(env)),
+        artifacts=artifact_store(opened, city),
+        selector=_selector(opened),
+        api_url=api_url,
+    )
+
+
+def artifact_store(opened: OpenCity, city: City) -> ArtifactStore:
+    url = city.artifacts.url
+    if not url.startswith("s3://"):
+        place = opened.paths.root / url.removeprefix("file://") if url else opened.paths.runtime / ARTIFACTS
+        return LocalArtifacts(Path(place))
+    from lamplighter.adapters.artifacts.s3 import S3Artifacts, bucket_of
+
+    return S3Artifacts(bucket_of(url, opened.settings.env))
+
+
+def _selector(opened: OpenCity) -> Selector:
+    """Its HTTP client is loaded when a model is first asked."""
+    from lamplighter.app.selecting import LazySelector
+
+    return LazySelector(opened.settings.env)

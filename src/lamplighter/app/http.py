@@ -1,0 +1,111 @@
+"""The city's HTTP server as a part of its process: its port is known at once and survives a restart."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lamplighter.adapters.files.atomic import write_atomically
+from lamplighter.app.wiring import OpenCity
+from lamplighter.kit import log
+from lamplighter.kit.errors import Unavailable
+from lamplighter.services.completing import Completions
+from lamplighter.services.rules import Rules
+from lamplighter.services.tool_automations import ToolAutomations
+from lamplighter.store.tx import Store
+from lamplighter.web.listening import bound, url_of
+
+PORT_FILE = "api.json"
+
+
+@dataclass
+class HttpServer:
+    """`url` is known from `open` on; what asks before the server is loaded waits in the socket's queue."""
+
+    opened: OpenCity
+    store: Store
+    host: str
+    port: int
+    rules: Callable[[], Rules]
+    _listener: socket.socket | None = None
+    _server: Any = None
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def open(self) -> None:
+        """Raises Unavailable where no port is to be had."""
+        self._listener = self._bound()
+        self._remember()
+
+    @property
+    def url(self) -> str | None:
+        return None if self._listener is None else url_of(self._listener)
+
+    async def run(self) -> None:
+        """Serve until told to stop. Loading the server takes a while, so it is done aside."""
+        if self._listener is None or self._listener.fileno() < 0:
+            self.open()
+        surface, web = await asyncio.to_thread(_load)
+        if self._stopping.is_set():
+            return
+        completion = Completions(self.store, self.opened.clock, self.opened.ids)
+        automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, self.rules)
+        tools = surface.toolbox(self.opened, completion=completion, automations=automations)
+        app = web.build(surface.surface(self.opened, tools, self._ready))
+        self._server = web.WebServer(app, listener=self._listener)
+        try:
+            await self._server.serve()
+        finally:
+            self._server = None
+            tools.desk.close()
+
+    async def stop(self) -> None:
+        self._stopping.set()
+        if self._server is not None:
+            self._server.stop()
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+
+    async def _ready(self) -> str | None:
+        try:
+            await self.store.read(lambda tx: tx.cities.find())
+        except Unavailable as error:
+            return error.message
+        return None
+
+    def _bound(self) -> socket.socket:
+        """The port of the last time first: programs that were started then still speak to it."""
+        for port in dict.fromkeys([*self._remembered(), self.port]):
+            try:
+                return bound(self.host, port)
+            except Unavailable as error:
+                log.get().warning("api.port_taken", port=port, error=error.message)
+        return bound(self.host, 0)
+
+    def _remembered(self) -> list[int]:
+        try:
+            kept = json.loads(self._file.read_text(encoding="utf-8"))
+            same = (kept["host"], kept["wanted"]) == (self.host, self.port)
+            return [int(kept["port"])] if same else []
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+
+    def _remember(self) -> None:
+        if self._listener is not None:
+            kept = {"host": self.host, "wanted": self.port, "port": self._listener.getsockname()[1]}
+            write_atomically(self._file, (json.dumps(kept) + "\n").encode(), mode=0o600)
+
+    @property
+    def _file(self) -> Path:
+        return self.opened.paths.runtime / PORT_FILE
+
+
+def _load() -> tuple[Any, Any]:
+    from lamplighter.app import surfaces
+    from lamplighter.web import server
+
+    return surfaces, server

@@ -1,0 +1,105 @@
+"""Completion: an agent reports the end of its run, once; replays are answered, late and other words refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lamplighter.domain.access import Caller, Verb, require, require_own_run
+from lamplighter.domain.acts import Act
+from lamplighter.domain.delivery.outbox import ItemKind, new_item
+from lamplighter.domain.runs.artifacts import Artifact
+from lamplighter.domain.runs.completion import Accept, Completion, Judgement, Late, Recorded, error_of, judge
+from lamplighter.domain.runs.model import By, Mover, Run
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.ids import IdSource
+from lamplighter.ports.runs import Completed, RunUnknown
+from lamplighter.services import runs
+from lamplighter.store.runs import NewRunEvent
+from lamplighter.store.tx import DirectStore, Store, Tx
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of a completion, and the run afterwards; an error is raised only once this has committed."""
+
+    judgement: Judgement
+    run: Run
+
+    def answer(self) -> Completed:
+        """Raises CompletionRefused."""
+        error = error_of(self.judgement)
+        if error is not None:
+            raise error
+        return Completed(self.run.id, self.run.state, replayed=not isinstance(self.judgement, Accept))
+
+
+def complete(tx: Tx, completion: Completion, *, session: str | None, ids: IdSource, act: Act) -> Told:
+    """One transaction ends the run, its trigger event, bead and session record, and queues what follows.
+
+    What is refused changes nothing; what comes too late is on the run's timeline. Raises RunUnknown.
+    """
+    automation = tx.runs.automation_of(completion.run)
+    if automation is None:
+        raise RunUnknown(completion.run)
+    tx.automations.lock(automation)  # before the run's own row: everyone locks in this order
+    before = tx.runs.lock(completion.run)
+    if before is None:
+        raise RunUnknown(completion.run)
+    run = before.run
+    kept = tx.runs.papers(run.id).completion if run.completion_id is not None else None
+    recorded = None if run.completion_id is None else Recorded(run.completion_id, kept or "")
+    judgement = judge(run, recorded, completion, session=session)
+    match judgement:
+        case Accept(to):
+            ending = runs.Ending(
+                to, to.value, summary=completion.summary, completion_id=completion.completion_id,
+                duration=None if run.started_at is None else act.at - run.started_at,
+            )  # fmt: skip
+            after = runs.end(tx, run.id, ending, By(Mover.COMPLETION, act.actor), ids=ids, act=act)
+            tx.runs.keep_completion(run.id, completion.content)
+            tx.sessions.report(run.id, completion.outcome.value, completion.summary)
+            payload = {"run": run.id, "artifact": Artifact.COMPLETION.value}
+            tx.outbox.add(new_item(ids.make("out"), ItemKind.WRITE_ARTIFACT, payload, act.at))
+            return Told(judgement, after.run)
+        case Late():
+            tx.runs.add_event(
+                NewRunEvent(run.id, act.at, "late_completion", act.actor, run.state, run.state, completion.as_json())
+            )
+        case _:
+            pass
+    return Told(judgement, run)
+
+
+@dataclass(frozen=True)
+class Completions:
+    """The service behind every surface: tools, API and command line ask the same."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+
+    async def complete(self, completion: Completion, *, caller: Caller, session: str | None = None) -> Completed:
+        require_own_run(caller, completion.run)
+        act = Act(caller.actor, self.clock.now())
+        told = await self.store.transact(complete, completion, session=session, ids=self.ids, act=act)
+        crash_point(CrashPoint.COMPLETE_AFTER_COMMIT)
+        return told.answer()
+
+    async def run(self, run: str, *, caller: Caller) -> Mapping[str, Any]:
+        require(caller, Verb.READ)
+        return await self.store.read(runs.show, run)
+
+
+@dataclass(frozen=True)
+class DirectCompletions:
+    """The same for a command, which has no event loop of the city's."""
+
+    store: DirectStore
+    clock: Clock
+    ids: IdSource
+
+    def complete(self, completion: Completion, *, caller: Caller, session: str | None = None) -> Completed:
+        require_own_run(caller, completion.run)
+        act = Act(caller.actor, self.clock.now())
+        return self.store.transact(complete, completion, session=session, ids=self.ids, act=act).answer()

@@ -1,0 +1,76 @@
+"""Side effects through the ledger: intent before, result after, and a look at the destination in between."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lamplighter.domain.delivery.effects import (
+    AlreadyDone,
+    Answer,
+    CannotAsk,
+    Effect,
+    LookUp,
+    Send,
+    after_look_up,
+    begin,
+    done,
+    request_of,
+)
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import Conflict
+from lamplighter.store.tx import Store, Tx
+
+LookFor = Callable[[Effect], Awaitable[Answer]]
+Sender = Callable[[Effect], Awaitable[Mapping[str, Any]]]
+
+
+class Refused(Conflict):
+    """The destination said no and took nothing; a later try begins anew."""
+
+
+async def cannot_ask(_effect: Effect) -> Answer:
+    return CannotAsk()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    store: Store
+    clock: Clock
+
+    async def once(
+        self, effect: str, kind: str, request: Any, *, run: str | None, send: Sender, look: LookFor = cannot_ask
+    ) -> Mapping[str, Any]:
+        """Do it once, however often this is called. Raises EffectChanged, Refused, and whatever `send` raises.
+
+        An error of `send` other than Refused leaves the intent: nobody knows whether it arrived, and the next call
+        asks the destination first.
+        """
+        new = Effect(effect, kind, request_of(request), self.clock.now(), run)
+        step = await self.store.transact(_begin, new)
+        if isinstance(step, LookUp):
+            step = after_look_up(step.effect, await look(step.effect), self.clock.now())
+            await self.store.transact(_put, step.effect)
+        if isinstance(step, AlreadyDone):
+            return step.effect.result
+        try:
+            result = await send(step.effect)
+        except Refused:
+            await self.store.transact(_forget, effect)
+            raise
+        await self.store.transact(_put, done(step.effect, result, self.clock.now()))
+        return result
+
+
+def _begin(tx: Tx, new: Effect) -> Send | LookUp | AlreadyDone:
+    step = begin(tx.effects.lock(new.id), new)
+    if isinstance(step, Send):
+        tx.effects.put(step.effect)
+    return step
+
+
+def _put(tx: Tx, effect: Effect) -> None:
+    tx.effects.put(effect)
+
+
+def _forget(tx: Tx, effect: str) -> None:
+    tx.effects.forget(effect)

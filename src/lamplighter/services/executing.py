@@ -1,0 +1,131 @@
+"""Ready to running, and an agent's session on record: each step is resumed after a crash, and none is repeated."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.model import AgentAction, Strategy
+from lamplighter.domain.city.model import Configuration
+from lamplighter.domain.delivery.outbox import Item
+from lamplighter.domain.runs.model import By, Mover, RunState, Stage, move
+from lamplighter.domain.runs.prompt import prompt_key, session_key
+from lamplighter.domain.runs.target import Candidate, Target, Wish
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import outbox, runs
+from lamplighter.store.configurations import ConfigurationRow
+from lamplighter.store.runs import NewRunEvent, RunRow
+from lamplighter.store.sessions import SessionEnd, SessionRow
+from lamplighter.store.tx import Tx
+
+FILE = "file"
+
+
+@dataclass(frozen=True)
+class Began:
+    """A session that was started for a run, and how its work is set apart from others'."""
+
+    session: SessionRow
+    isolation: str
+    why: str = ""
+
+
+def begin(tx: Tx, item: Item, target: Target, worker: runs.Worker, *, ids: IdSource, act: Act) -> RunRow | None:
+    """Claim the run, record where it will work, make it running and settle its item, all at once.
+
+    A target that could not be resolved fails it. None when there is nothing left to start. Raises NotClaimed.
+    """
+    held = runs.hold(tx, item, worker, act.at)
+    if held is None:
+        return None
+    tx.runs.add_event(
+        NewRunEvent(held.run.id, act.at, "target_resolved", worker.actor, held.run.state, held.run.state,
+                    target.as_json())
+    )  # fmt: skip
+    by = By(Mover.WORKER, worker.actor, held.run.lease.version)
+    if target.failure is not None:
+        ending = runs.Ending(RunState.FAILED, target.failure, Stage.EXECUTION, error=target.reason)
+        runs.end(tx, held.run.id, ending, by, ids=ids, act=act)
+        outbox.done(tx, item, act.at)
+        return None
+    moved = move(held.run, RunState.RUNNING, by, act.at)
+    facts = replace(held.facts, node=worker.node, configuration=target.configuration)
+    after = RunRow(moved.run, facts)
+    tx.runs.swap(held.run, after)
+    runs.tell(tx, moved, {"owner": worker.owner, "lease": held.run.lease.version})
+    outbox.done(tx, item, act.at)
+    tx.wake(runs.TOPIC)
+    return after
+
+
+def began(tx: Tx, run: str, start: Began, act: Act) -> RunRow:
+    """The session is up and has its prompt. May be repeated, and may come after the run's end."""
+    runs.get(tx, run)
+    tx.runs.lock(run)
+    tx.sessions.add(start.session)
+    if tx.runs.began(run, start.session.id, act.at):
+        data = {"key": session_key(run), "session": start.session.id, "isolation": start.isolation}
+        if start.why:
+            data["why"] = start.why
+        tx.runs.add_event(NewRunEvent(run, act.at, "session_created", act.actor, data=data))
+        tx.runs.add_event(NewRunEvent(run, act.at, "prompt_sent", act.actor, data={"key": prompt_key(run)}))
+    return runs.get(tx, run)
+
+
+def session_ended(tx: Tx, run: str, end: SessionEnd) -> None:
+    """May be repeated; the first word on it stays."""
+    for session in tx.sessions.of_run(run):
+        if session.ended_at is None:
+            tx.sessions.end(session.id, end)
+
+
+def worktree_made(tx: Tx, run: str, worktree: Mapping[str, str]) -> None:
+    tx.runs.set_worktree(run, worktree)
+
+
+def worktree_settled(tx: Tx, run: str, kept: Mapping[str, Any] | None, act: Act) -> None:
+    """`kept` tells why it was not removed and what differs; None when it is gone."""
+    row = tx.runs.lock(run)
+    if row is None or row.facts.worktree is None:
+        return
+    if kept is None:
+        tx.runs.set_worktree(run, None)
+        return
+    tx.runs.add_event(NewRunEvent(run, act.at, "worktree_kept", act.actor, data=kept))
+
+
+def wish_of(action: AgentAction) -> Wish:
+    return Wish(
+        configuration=action.configuration,
+        decide=action.strategy is Strategy.AGENT_DECIDE,
+        allowed=action.configurations,
+        fallback=action.fallback,
+    )
+
+
+def sync_configurations(tx: Tx, declared: tuple[Configuration, ...], now: datetime) -> None:
+    """Those of city.toml as they are now; those that people made stay."""
+    known = {row.name: row for row in tx.configurations.all()}
+    for one in declared:
+        row = ConfigurationRow(one.name, FILE, _body(one))
+        if known.get(one.name) != row:
+            tx.configurations.put(row, now)
+    names = {one.name for one in declared}
+    for name, row in known.items():
+        if row.source == FILE and name not in names:
+            tx.configurations.delete(name)
+
+
+def configurations(tx: Tx) -> dict[str, Configuration]:
+    return {row.name: Configuration(name=row.name, **row.body) for row in tx.configurations.all()}
+
+
+def candidates(tx: Tx) -> dict[str, Candidate]:
+    return {name: Candidate(name, one.description, one.rig or one.path) for name, one in configurations(tx).items()}
+
+
+def _body(one: Configuration) -> dict[str, Any]:
+    body = asdict(one)
+    del body["name"]
+    return body | {"env": dict(one.env)}
