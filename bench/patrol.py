@@ -1,8 +1,8 @@
 """An agent dies and is replaced: ours on subprocess and tmux, beside supervisord and a bare loop on pidfds, in one run.
 
-Every agent is the same small shell that writes its name and pid into a pipe and then sleeps. A replacement counts from
-the SIGKILL to the line in the pipe. Each of ours is a first relight: the memory of earlier deaths is cleared between two
-kills of one agent, for the later ones are meant to be slow.
+Every agent is the same small shell that writes its name and pid into a pipe and then sleeps. A replacement counts
+from the SIGKILL to the line in the pipe. Each of ours is a first relight: the memory of earlier deaths is cleared
+between two kills of one agent, for the later ones are meant to be slow.
 """
 
 import contextlib
@@ -214,7 +214,8 @@ def relights(peer: Any, pipe: Pipe, names: list[str], kills: int) -> dict[str, f
     times = []
     for name in itertools.islice(itertools.cycle(names), kills):
         time.sleep(peer.rest())
-        peer.forget(name)
+        if kills > len(names):
+            peer.forget(name)
         time.sleep(0.02)  # whatever the last kill stirred up has come to rest
         times.append(pipe.replaced(name) * 1000)
     ranked = sorted(times)

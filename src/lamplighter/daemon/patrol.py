@@ -45,10 +45,13 @@ class Patrol:
     wanted: Wanted = field(default_factory=Wanted)
     _busy: frozenset[SessionName] = frozenset()
     _under_way: dict[SessionName, asyncio.Task[None]] = field(default_factory=dict)
-    _changed: set[SessionName] = field(default_factory=set)
+    _ended: set[SessionName] = field(default_factory=set)  # heard to end, and not yet looked at
+    _done: set[SessionName] = field(default_factory=set)  # changed by an action, and not yet thought about
+    _later: set[SessionName] = field(default_factory=set)  # heard to end while an action was under way with them
+    _touched: set[SessionName] = field(default_factory=set)  # changed since the look under way began
     _look_at: datetime | None = None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _ticking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _loaded: bool = False
     _closed: bool = False
     _problem: str | None = None
@@ -86,10 +89,10 @@ class Patrol:
 
     async def tick(self) -> None:
         """One look at all sessions, and what follows from it. Raises ProviderUnavailable."""
-        async with self._deciding:
+        async with self._ticking:
             await self._load()
             self.demand.refresh(self.roster.loaded, self.roster.pools, self.roster.city.daemon.patrol_interval)
-            self._changed.clear()  # before the look: what ends while it lasts is looked at again
+            self._forget_changes()  # before the look: what changes while it lasts is newer than what it finds
             self._keep(await self.provider.seen())
             self._adopt()
             busy = await self._busy_instances()
@@ -98,18 +101,19 @@ class Patrol:
             self._decide(self.wanted, self.sight, whole=True)
         await self.memory.flush()
 
-    async def relight(self, names: Iterable[SessionName]) -> None:
-        """Look at these sessions alone, and do what follows for them."""
-        chosen = set(names) - self._under_way.keys()
-        if len(chosen) > FEW or any(agent.depends_on for agent in self.wanted.agents):
+    async def relight(self, ended: set[SessionName], done: Iterable[SessionName] = ()) -> None:
+        """Look at those that ended, and at them alone; do what follows for them, and for those an action changed."""
+        looked = set(ended)
+        if len(looked) > FEW or any(agent.depends_on for agent in self.wanted.agents):
             await self.tick()
             return
-        async with self._deciding:
-            await asyncio.gather(*map(self._look_at_one, chosen))
-            self._adopt(chosen)
-            agents = tuple(agent for agent in self.wanted.agents if agent.session in chosen)
-            sight = {name: self.sight[name] for name in chosen if name in self.sight}
-            self._decide(replace(self.wanted, agents=agents), sight, whole=False)
+        self._touched |= looked
+        await asyncio.gather(*map(self._look_at_one, looked))
+        self._adopt(looked)
+        chosen = looked | set(done)
+        agents = tuple(agent for agent in self.wanted.agents if agent.session in chosen)
+        sight = {name: self.sight[name] for name in chosen if name in self.sight}
+        self._decide(replace(self.wanted, agents=agents), sight, whole=False)
 
     async def kill(self, session: SessionName, by: str) -> bool:
         """End a session at once, for a person; after whatever is under way with it. It is started again if wanted."""
@@ -138,7 +142,7 @@ class Patrol:
     async def settled(self) -> None:
         """Until nothing more follows by itself: for a pass that is made once."""
         await self._rest()
-        while self._changed or self._is_due():
+        while self._ended or self._done or self._is_due():
             await self.tick()
             await self._rest()
 
@@ -166,10 +170,17 @@ class Patrol:
             self._loaded = True
 
     def _keep(self, found: Mapping[SessionName, Seen]) -> None:
-        """What was seen, save of sessions that an action changes just now: that one tells how they stand after it."""
-        for name in [name for name in self.sight if name not in found and name not in self._under_way]:
+        """What was seen, save of sessions that something changed meanwhile: what it left in sight is newer."""
+        newer = self._touched | self._under_way.keys()
+        for name in [name for name in self.sight if name not in found and name not in newer]:
             del self.sight[name]
-        self.sight.update({name: seen for name, seen in found.items() if name not in self._under_way})
+        self.sight.update({name: seen for name, seen in found.items() if name not in newer})
+
+    def _forget_changes(self) -> None:
+        self._put_off(self._ended)
+        self._ended.clear()
+        self._done.clear()
+        self._touched.clear()
 
     def _adopt(self, names: Iterable[SessionName] | None = None) -> None:
         """Living sessions whose start is not on record: another controller's, or one that died before it wrote it."""
@@ -238,19 +249,27 @@ class Patrol:
             self._problem = f"{session}: {type(error).__name__}: {error}"
         finally:
             self._under_way.pop(session, None)
+            self._touched.add(session)
+            if session in self._later:
+                self._later.discard(session)
+                self._ended.add(session)
             if worth_a_look:
-                self._changed.add(session)
-                self._wake.set()
+                self._done.add(session)
+            self._wake.set()
 
     # ── between ticks ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self, endings: AsyncIterator[SessionName]) -> None:
         async for name in endings:
-            self._changed.add(name)
+            self._ended.add(name)
             self._wake.set()
 
+    def _put_off(self, ended: set[SessionName]) -> None:
+        """One that an action changes just now is looked at when that is done."""
+        self._later |= ended & self._under_way.keys()
+
     def _until_look(self) -> timedelta:
-        if self._changed:
+        if self._ended or self._done:
             return timedelta(0)
         if self._look_at is None:
             return LATEST
@@ -260,13 +279,15 @@ class Patrol:
         return self._look_at is not None and self._look_at <= self.clock.now()
 
     async def _react(self) -> None:
-        names, self._changed = self._changed, set()
+        self._put_off(self._ended)
+        ended, self._ended = self._ended - self._under_way.keys(), set()
+        done, self._done = self._done, set()
         try:
             if self._is_due():
                 self._look_at = None
                 await self.tick()
-            elif names and self._loaded:
-                await self.relight(names)
+            elif (ended or done) and self._loaded:
+                await self.relight(ended, done)
         except LampError as error:
             self._problem = error.message
             self._look_at = self.clock.now() + AGAIN

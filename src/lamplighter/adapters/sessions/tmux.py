@@ -13,7 +13,7 @@ from lamplighter.adapters.sessions import settling, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.locks import NameLocks, held
 from lamplighter.adapters.sessions.processes.table import Process, identity_of
-from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members
+from lamplighter.adapters.sessions.processes.tree import LEFTOVERS_AFTER, Marks, ProcessTable, end_all, members
 from lamplighter.adapters.sessions.processes.watch import watch
 from lamplighter.adapters.sessions.records import Record, Records
 from lamplighter.adapters.sessions.tmux_client import TmuxAbsent, TmuxClient, session_word
@@ -267,6 +267,7 @@ class TmuxProvider:
             raise StopFailed(name, "some of its processes outlived SIGKILL")
 
     async def _end_leftovers(self, before: Record) -> None:
+        await self._clock.wait(asyncio.Event(), at_most=LEFTOVERS_AFTER)  # many that fall together share one look
         marks = Marks(before.session_id, session="", city="")
         await end_all(self._table, lambda table: members(table, (), marks), grace=GRACE)
 

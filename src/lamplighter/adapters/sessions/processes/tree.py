@@ -10,6 +10,7 @@ from datetime import timedelta
 from lamplighter.adapters.sessions.processes.table import Identity, Process, all_processes, identity_of, on_linux
 from lamplighter.adapters.sessions.processes.watch import all_ended
 
+LEFTOVERS_AFTER = timedelta(milliseconds=500)
 _KILL_ROUNDS = 5
 _KILL_WAIT = timedelta(seconds=2)
 
