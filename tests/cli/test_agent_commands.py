@@ -215,8 +215,8 @@ def test_an_agent_that_crashes_again_and_again_is_quarantined_and_a_person_lifts
 
 def test_from_inside_a_session_the_identity_comes_from_the_environment(make: Make) -> None:
     inside = (
-        "lamp hook > hook; lamp mail inbox --json > inbox; lamp prime > prime; lamp agent drain-check; echo $? > drain; "
-        "lamp mail send human done; lamp agent drain-ack > ack; touch finished; exec sleep 600"
+        "lamp hook > hook; lamp mail inbox --json > inbox; lamp prime > prime; lamp agent drain-check; "
+        "echo $? > drain; lamp mail send human done; lamp agent drain-ack > ack; touch finished; exec sleep 600"
     )
     root = make(f"[[agents]]\nname = \"mayor\"\nstart_command = '''{inside}'''\n")
     city = ("--city", str(root))

@@ -84,8 +84,8 @@ def test_no_agent_dies_with_its_controller_and_none_is_started_twice(
         if turn % 10 == 5:  # one ends while nobody looks
             name = chance.choice([name for name in crowd if name not in ended])
             os.kill(pids[name], signal.SIGUSR1)
-            wait_for(lambda name=name: not alive(pids[name]), "it did not end")
             ended[name] = pids[name]
+            wait_for(lambda pid=pids[name]: not alive(pid), "it did not end")
             expected[name] += 1
         daemon = up(processes, city, environment)
         if turn % 10 == 5:
