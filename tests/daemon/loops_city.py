@@ -25,7 +25,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services import automations, firing, runs
 from lamplighter.services.rules import Rules
-from lamplighter.store.place import SqlitePlace, open_store
+from lamplighter.store.place import Place, open_store
 from lamplighter.store.runs import RunRow
 from lamplighter.store.wakes import Wakes
 
@@ -48,7 +48,7 @@ class ScriptedSelector:
 class Loops:
     """The parts around automations, and the test's own ways to start and await runs."""
 
-    def __init__(self, place: SqlitePlace, root: Path, clock: Clock) -> None:
+    def __init__(self, place: Place, root: Path, clock: Clock) -> None:
         self.root, self.clock = root, clock
         self.ids = IdSource(clock)
         self.wakes = Wakes()

@@ -36,6 +36,7 @@ from lamplighter.store.tx import Store
 LOOK_EVERY = timedelta(milliseconds=500)
 FIRST_WAIT = timedelta(milliseconds=100)
 LONGEST_WAIT = timedelta(seconds=5)
+STATUS_WAIT = timedelta(seconds=2)
 TAIL_LINES = 200
 TAIL = 16_000
 
@@ -64,6 +65,7 @@ class AgentRuns:
     api_url: Callable[[], str | None]
     _ended: dict[str, asyncio.Event] = field(default_factory=dict)
     _listening: "asyncio.Task[None] | None" = None
+    _hurried: bool = False
 
     # ── working ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,11 +174,11 @@ class AgentRuns:
     async def _follow(self, row: RunRow, plan: RunPlan) -> runs.Ending | None:
         ended = self._ended.setdefault(row.run.id, asyncio.Event())
         transcript = await self._transcript(row, plan)
-        seen = await self.look(row)
+        seen = await self._look(row, ended)
         while isinstance(judged := await self._judged(row, transcript, seen), Leave):
             await self.clock.wait(ended, at_most=self._pause(row.run))
-            ended.clear()
-            seen = await self.look(row)
+            ended.clear()  # before the look: an end that comes while looking is not lost
+            seen = await self._look(row, ended)
         if (await self.store.read(runs.get, row.run.id)).run.ended:
             return None
         return await self._ending(row, finalizing.ending_of(judged), seen)
@@ -207,6 +209,14 @@ class AgentRuns:
         state = SessionState.RUNNING if seen.alive else SessionState.ENDED
         return SessionSeen(state, seen.alive or None, seen.last_activity, seen.exit_status)
 
+    async def _look(self, row: RunRow, ended: asyncio.Event) -> SessionSeen:
+        """A program that has just ended is dead before its exit status is on disk: that is waited for, not for long."""
+        seen = await self.look(row)
+        if seen.state is SessionState.ENDED and seen.exit_status is None:
+            await self.clock.wait(ended, at_most=STATUS_WAIT)
+            seen = await self.look(row)
+        return seen
+
     async def tail(self, run: str) -> str:
         return (await self.sessions.peek(SessionName(run), TAIL_LINES))[-TAIL:].replace("\0", "\ufffd")
 
@@ -228,11 +238,17 @@ class AgentRuns:
         until = self.clock.monotonic() + runs.LAST_WORDS.total_seconds()
         while (seen := await self.sessions.see(SessionName(run))) is not None and seen.alive:
             left = timedelta(seconds=until - self.clock.monotonic())
-            if left <= timedelta(0):
+            if left <= timedelta(0) or self._hurried:
                 break
             await self.clock.wait(ended, at_most=left)
             ended.clear()
         await self.let_go(run)
+
+    def hurry(self) -> None:
+        """The city stops: last words are cut short."""
+        self._hurried = True
+        for ended in self._ended.values():
+            ended.set()
 
     async def let_go(self, run: str, *, grace: timedelta = GRACE) -> None:
         """End what is left of its session, tree and all; record its end; free its files and worktree. May be repeated.

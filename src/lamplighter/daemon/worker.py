@@ -48,6 +48,8 @@ class _Job:
     row: RunRow
     task: "asyncio.Task[None] | None" = None
     called_off: CalledOff | None = None
+    leaving: bool = False
+    """Its run has ended, and what it left is being put away: nothing is left to call off."""
 
 
 @dataclass
@@ -121,13 +123,15 @@ class Worker:
 
     async def stop(self) -> None:
         """Runs under way end as interrupted, their processes first."""
+        if self.agents is not None:
+            self.agents.hurry()
         for run in tuple(self._jobs):
             self._call_off(run, CalledOff.INTERRUPTED)
         await self.tasks.all_done()
 
     def _call_off(self, run: str, why: CalledOff) -> None:
         job = self._jobs.get(run)
-        if job is not None and job.called_off is None and job.task is not None:
+        if job is not None and job.called_off is None and job.task is not None and not job.leaving:
             job.called_off = why
             job.task.cancel()
 
@@ -137,6 +141,7 @@ class Worker:
             ending = await self._ending(job)
             if ending is not None:
                 await self._end(job.row, ending)
+            job.leaving = True
             await self._forget(job.row)
         except asyncio.CancelledError:
             if job.called_off is None:

@@ -20,6 +20,7 @@ from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Tx
 
 FILE = "file"
+KEPT = "worktree_kept"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ def began(tx: Tx, run: str, start: Began, act: Act) -> RunRow:
             data["why"] = start.why
         tx.runs.add_event(NewRunEvent(run, act.at, "session_created", act.actor, data=data))
         tx.runs.add_event(NewRunEvent(run, act.at, "prompt_sent", act.actor, data={"key": prompt_key(run)}))
+        tx.wake(runs.TOPIC)
     return runs.get(tx, run)
 
 
@@ -92,7 +94,8 @@ def worktree_settled(tx: Tx, run: str, kept: Mapping[str, Any] | None, act: Act)
     if kept is None:
         tx.runs.set_worktree(run, None)
         return
-    tx.runs.add_event(NewRunEvent(run, act.at, "worktree_kept", act.actor, data=kept))
+    if not any(event.type == KEPT and event.data == kept for event in tx.runs.events(run)):
+        tx.runs.add_event(NewRunEvent(run, act.at, KEPT, act.actor, data=kept))
 
 
 def wish_of(action: AgentAction) -> Wish:

@@ -1,0 +1,380 @@
+"""Agent runs with real sessions: a shell for an agent, started once, followed, judged, stopped with all its tree."""
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loops_city import Loops
+
+from lamplighter.adapters.sessions.processes.table import all_processes
+from lamplighter.domain.access import of_run, owner
+from lamplighter.domain.city.model import Configuration
+from lamplighter.domain.city.sections import Runs
+from lamplighter.domain.runs.completion import TooLate, parse
+from lamplighter.domain.runs.model import RunState
+from lamplighter.domain.runs.prompt import completion_id
+from lamplighter.domain.runs.target import Selected
+from lamplighter.kit.clock import SystemClock
+from lamplighter.services import executing, outbox, owners, runs, transcripts
+from lamplighter.services.completing import Completions
+from lamplighter.services.tool_automations import ToolAutomations
+from lamplighter.store.owners import Owner
+from lamplighter.store.place import Place
+from lamplighter.store.runs import RunRow
+
+
+@pytest.fixture
+async def loops(place: Place, tmp_path: Path) -> AsyncIterator[Loops]:
+    found = Loops(place, tmp_path, SystemClock())
+    await found.store.transact(lambda tx: tx.cities.ensure("loops", found.clock.now()))
+    for name in ("own_first", "own_second"):
+        me = Owner(name, "controller", "here", os.getpid(), found.clock.now())
+        await found.store.transact(lambda tx, me=me: tx.owners.register(me))
+    yield found
+    await found.parts.worker.stop()
+    await found.parts.close()
+    await found.store.close()
+
+
+async def add(loops: Loops, name: str, script: str, **keys: Any) -> None:
+    agent = {"prompt": script, "preset": "shell"} | keys.pop("agent", {})
+    await loops.add(name, agent=agent, **keys)
+
+
+async def begin(loops: Loops, name: str) -> str:
+    """Fire it, and let the loops work it aside until its session is up."""
+    run = await loops.fire(name)
+    await started(loops, run)
+    return run
+
+
+async def started(loops: Loops, run: str) -> None:
+    for _ in range(3):
+        await loops.parts.dispatcher.tick()
+        await loops.parts.dispatcher.handling.all_done()
+
+    async def up() -> bool:
+        row = await loops.get(run)
+        return row.run.session_id is not None or row.run.ended is True
+
+    await loops.until(up)
+
+
+async def finished(loops: Loops, run: str) -> RunRow:
+    watching = asyncio.create_task(loops.parts.worker.loop())
+    async with asyncio.timeout(30):
+        await loops.parts.dispatcher.drain()
+    watching.cancel()
+    await asyncio.wait({watching})
+    return await loops.get(run)
+
+
+def said(run: str, **changes: Any) -> Any:
+    return parse(
+        {"run_id": run, "completion_id": completion_id(run), "outcome": "succeeded", "summary_markdown": "Lit."}
+        | changes
+    )
+
+
+async def complete(loops: Loops, run: str) -> None:
+    service = Completions(loops.store, loops.clock, loops.ids)
+    await service.complete(said(run), caller=of_run(run))
+
+
+def living(mark: str) -> list[str]:
+    found = []
+    for one in all_processes().values():
+        with contextlib.suppress(OSError):
+            line = Path(f"/proc/{one.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if mark in line:
+                found.append(line)
+    return found
+
+
+async def types(loops: Loops, run: str) -> list[str]:
+    shown = await loops.store.read(runs.show, run)
+    return [one["type"] for one in shown["events"]]
+
+
+async def test_a_program_that_ends_without_completing_has_failed_at_once(loops: Loops) -> None:
+    await add(loops, "mute", "echo working; echo still working; exit 3")
+    row = await loops.work("mute")
+    assert (row.run.state, row.run.reason, row.run.exit_code) == (RunState.FAILED, "no_completion", 3)
+    told = await loops.store.read(transcripts.of_run, row.run.id)
+    assert [one.body["text"] for one in told if one.kind == "text"] == ["working", "still working"]
+    (session,) = await loops.store.read(lambda tx: tx.sessions.of_run(row.run.id))
+    assert (session.exit_status, session.end_reason) == (3, "its program ended")
+    assert list((loops.root / ".gc" / "runs").iterdir()) == []
+    assert await loops.sessions.seen() == {}
+
+
+async def test_a_completed_run_lets_its_program_finish_and_keeps_what_it_said_last(loops: Loops) -> None:
+    os.mkfifo(loops.root / "go")
+    await add(loops, "good", "echo begun; cat go; echo last words")
+    run = await begin(loops, "good")
+    await complete(loops, run)
+    assert (await loops.get(run)).run.state is RunState.SUCCEEDED
+    (loops.root / "go").write_text("")
+    row = await finished(loops, run)
+    assert (row.run.state, row.run.summary) == (RunState.SUCCEEDED, "Lit.")
+    told = await loops.store.read(transcripts.of_run, run)
+    assert [one.body["text"] for one in told if one.kind == "text"] == ["begun", "last words"]
+    shown = await loops.store.read(runs.show, run)
+    assert [one["name"] for one in shown["artifacts"]] == ["completion", "enrichment"]
+    kept = json.loads(await loops.artifacts.get(f"runs/{run}/completion.json"))
+    assert kept["summary_markdown"] == "Lit."
+    assert await loops.sessions.seen() == {}
+
+
+async def test_the_run_has_its_trigger_its_token_and_its_name(loops: Loops) -> None:
+    script = (
+        'cat "$LAMP_TRIGGER_FILE" > seen.json; ls -l "$LAMP_RUN_TOKEN_FILE" > mode; echo $LAMP_RUN_ID > name; exit 1'
+    )
+    await add(loops, "looks", script)
+    run = await loops.fire("looks", what="lamps")
+    row = await finished(loops, run)
+    assert row.run.reason == "no_completion"
+    assert json.loads((loops.root / "seen.json").read_text())["payload"] == {"what": "lamps"}
+    assert (loops.root / "mode").read_text().startswith("-rw-------")
+    assert (loops.root / "name").read_text().strip() == run
+
+
+async def test_cancelling_ends_the_whole_tree(loops: Loops) -> None:
+    await add(loops, "long", "setsid sleep 4714 & sh -c 'setsid sleep 4714 & wait' & sleep 4714")
+    run = await begin(loops, "long")
+    async with asyncio.timeout(20):
+        while len(living("sleep 4714")) < 3:  # noqa: ASYNC110  other processes set no event of ours
+            await asyncio.sleep(0.01)
+    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    row = await finished(loops, run)
+    assert row.run.state is RunState.CANCELED
+    assert living("sleep 4714") == []
+    assert ("stop_session", "done") in await _items(loops, run)
+
+
+async def _items(loops: Loops, run: str) -> list[tuple[str, str]]:
+    found = await loops.store.read(
+        lambda tx: tx.db.rows("SELECT kind, state FROM outbox WHERE run_id = :run", {"run": run})
+    )
+    return [(row["kind"], row["state"]) for row in found]
+
+
+async def test_at_its_deadline_a_run_times_out_with_its_whole_tree(loops: Loops) -> None:
+    await add(loops, "hangs", "setsid sleep 4715 & sleep 4715", deadline="1s")
+    row = await loops.work("hangs")
+    assert (row.run.state, row.run.reason) == (RunState.TIMED_OUT, "deadline_exceeded")
+    assert living("sleep 4715") == []
+    with pytest.raises(TooLate):
+        await complete(loops, row.run.id)
+
+
+async def test_stopping_the_city_interrupts_the_run_its_processes_first(loops: Loops) -> None:
+    await add(loops, "long", "sleep 4716")
+    run = await begin(loops, "long")
+    await loops.parts.dispatcher.stop()
+    row = await loops.get(run)
+    assert (row.run.state, row.run.reason) == (RunState.FAILED, "interrupted")
+    assert living("sleep 4716") == []
+
+
+async def test_case_20_of_schedules_a_run_outlives_its_worker_and_is_followed_by_the_next(loops: Loops) -> None:
+    os.mkfifo(loops.root / "go")
+    await add(loops, "long", "echo started >> starts; cat go; exit 7")
+    run = await begin(loops, "long")
+    first = loops.parts
+    for task in set(first.worker.tasks.running):
+        task.cancel()  # as a process that dies leaves it: nothing is written any more
+    await first.worker.tasks.all_done()
+    await loops.store.transact(owners.void, "own_first", act=loops.act)
+    loops.parts = loops.build("own_second")
+    await loops.parts.dispatcher.tick()
+    assert "run_adopted" in await types(loops, run)
+    (loops.root / "go").write_text("")
+    row = await finished(loops, run)
+    assert (row.run.state, row.run.reason, row.run.exit_code) == (RunState.FAILED, "no_completion", 7)
+    assert (loops.root / "starts").read_text().split() == ["started"]
+    assert (await types(loops, run)).count("session_created") == 1
+    await first.close()
+
+
+async def test_case_20_a_start_that_was_cut_off_before_it_was_told_is_taken_up(loops: Loops) -> None:
+    """The session is up, and its worker died before it could say so."""
+    await add(loops, "once", "echo started >> starts; exit 4")
+    run = await begin(loops, "once")
+    row = await finished(loops, run)
+    assert row.run.reason == "no_completion"
+    await loops.store.transact(
+        lambda tx: tx.db.execute(
+            "UPDATE runs SET state = 'running', ended_at = NULL, session_id = NULL, prompt_sent_at = NULL"
+            " WHERE id = :run",
+            {"run": run},
+        )
+    )
+    plan = await loops.parts.agents._plan(row)
+    place = await loops.parts.agents._place(row, plan)
+    await loops.parts.agents._start(row, plan, place)
+    again = await finished(loops, run)
+    assert (again.run.state, again.run.reason) == (RunState.FAILED, "no_completion")
+    assert (loops.root / "starts").read_text().split() == ["started", "started"], "the second by this test, no third"
+
+
+@pytest.mark.parametrize(
+    ("agent", "reason", "state"),
+    [
+        ({"preset": "nobody"}, "preset_unknown", "failed"),
+        ({"preset": "openhands"}, "program_missing", "failed"),
+        ({"path": "/not-there"}, "project_missing", "skipped"),
+    ],
+)
+async def test_what_cannot_be_started_says_why(loops: Loops, agent: dict[str, str], reason: str, state: str) -> None:
+    await add(loops, "wrong", "true", agent=agent)
+    row = await loops.work("wrong")
+    assert (row.run.state, row.run.reason) == (state, reason)
+    assert row.run.session_id is None
+
+
+@pytest.mark.parametrize(("kind", "payload"), [("enqueue_execute", {}), ("polish_lamps", {"run": "run_1"})])
+async def test_case_10_an_item_that_no_handler_can_work_with_fails_at_once(
+    loops: Loops, kind: str, payload: dict[str, str]
+) -> None:
+    from lamplighter.domain.delivery.outbox import Item
+
+    await loops.store.transact(lambda tx: tx.outbox.add(Item("out_bad", kind, payload, loops.clock.now())))
+    await loops.parts.dispatcher.drain()
+    (row,) = await loops.store.read(lambda tx: tx.db.rows("SELECT * FROM outbox", {}))
+    assert (row["state"], row["attempts"]) == ("failed", 1)
+    assert row["last_error"]
+
+
+def a_repository(path: Path) -> None:
+    path.mkdir(exist_ok=True)
+    git = ["git", "-C", str(path), "-c", "user.name=t", "-c", "user.email=t@example.com"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    (path / "lamp.txt").write_text("dark\n")
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], check=True)
+
+
+async def test_a_run_works_in_a_worktree_of_its_own_which_is_kept_with_its_diff(loops: Loops) -> None:
+    a_repository(loops.root / "web")
+    await add(loops, "writes", "echo lit > lamp.txt; pwd; exit 1", rig="web")
+    row = await loops.work("writes:rig:web")
+    assert (loops.root / "web" / "lamp.txt").read_text() == "dark\n"
+    worktree = row.facts.worktree
+    assert worktree is not None
+    assert (Path(worktree["path"]) / "lamp.txt").read_text() == "lit\n"
+    shown = await loops.store.read(runs.show, row.run.id)
+    (kept,) = [one["data"] for one in shown["events"] if one["type"] == "worktree_kept"]
+    assert kept["why"] == "uncommitted"
+    assert "1 files changed" in kept["diff"]
+    await loops.parts.agents.discard(row)
+    assert not Path(worktree["path"]).exists()
+    assert (await loops.get(row.run.id)).facts.worktree is None
+
+
+async def test_a_worktree_in_which_nothing_changed_is_removed(loops: Loops) -> None:
+    a_repository(loops.root / "web")
+    await add(loops, "reads", "cat lamp.txt; exit 1", rig="web")
+    row = await loops.work("reads:rig:web")
+    assert row.facts.worktree is None
+    assert list((loops.root / ".gc" / "worktrees").iterdir()) == []
+
+
+async def test_a_run_in_place_works_where_it_was_told(loops: Loops) -> None:
+    a_repository(loops.root / "web")
+    loops.parts.scene.city = replace_runs(loops, isolation="none")
+    await add(loops, "writes", "echo lit > lamp.txt; exit 1", rig="web")
+    await loops.work("writes:rig:web")
+    assert (loops.root / "web" / "lamp.txt").read_text() == "lit\n"
+
+
+def replace_runs(loops: Loops, **keys: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(loops.city, runs=Runs(**keys))
+
+
+async def test_a_model_picks_the_configuration_and_the_run_works_there(loops: Loops) -> None:
+    known = (
+        Configuration(name="web", description="The site.", rig="web", env={"LAMPS": "seven"}),
+        Configuration(name="api", description="The service."),
+    )
+    await loops.store.transact(executing.sync_configurations, known, loops.clock.now())
+    loops.selector.answer = Selected("web", "it is about the site")
+    agent = {"strategy": "agent_decide", "configurations": ["web", "api"]}
+    await add(loops, "decides", "echo $LAMPS > count; exit 1", agent=agent)
+    row = await loops.work("decides")
+    assert [one.name for one in loops.selector.asked[0]] == ["web", "api"]
+    assert row.facts.configuration == "web"
+    assert (loops.root / "web" / "count").read_text() == "seven\n"
+
+
+async def test_case_15_a_fixed_configuration_asks_nobody(loops: Loops) -> None:
+    await loops.store.transact(executing.sync_configurations, (Configuration(name="web"),), loops.clock.now())
+    await add(loops, "fixed", "exit 1", agent={"configuration": "web"})
+    row = await loops.work("fixed")
+    assert (row.facts.configuration, loops.selector.asked) == ("web", [])
+
+
+async def test_a_precheck_that_finds_nothing_to_do_starts_no_agent(loops: Loops) -> None:
+    await add(loops, "lazy", "echo started >> starts", precheck="exit 75")
+    row = await loops.work("lazy")
+    assert (row.run.state, row.run.reason) == (RunState.SKIPPED, "nothing_to_do")
+    assert not (loops.root / "starts").exists()
+
+
+async def test_a_finalizer_judges_runs_whose_worker_is_gone(loops: Loops) -> None:
+    await add(loops, "hangs", "sleep 4717", deadline="1s")
+    run = await begin(loops, "hangs")
+    for task in set(loops.parts.worker.tasks.running):
+        task.cancel()
+    await loops.parts.worker.tasks.all_done()
+    row = await loops.get(run)
+    assert row.run.deadline_at is not None
+    await loops.clock.wait(asyncio.Event(), at_most=max(row.run.deadline_at - loops.clock.now(), timedelta(0)))
+    await loops.parts.finalizer.tick()
+    assert (await loops.get(run)).run.state is RunState.TIMED_OUT
+    await loops.parts.dispatcher.drain()
+    assert living("sleep 4717") == []
+
+
+async def test_what_a_dead_worker_left_of_an_ended_run_is_tidied(loops: Loops) -> None:
+    await add(loops, "hangs", "sleep 4718")
+    run = await begin(loops, "hangs")
+    for task in set(loops.parts.worker.tasks.running):
+        task.cancel()
+    await loops.parts.worker.tasks.all_done()
+    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    await loops.parts.worker.tidy()
+    assert living("sleep 4718") == []
+    (session,) = await loops.store.read(lambda tx: tx.sessions.of_run(run))
+    assert session.ended_at is not None
+
+
+async def test_case_24_of_schedules_what_an_agent_creates_waits_for_a_person(loops: Loops) -> None:
+    tools = ToolAutomations(loops.store, loops.clock, loops.ids, lambda: loops.rules)
+    made = await tools.create(
+        {"name": "daily", "exec": "true", "gate": "schedule", "cadence": "daily", "at": "09:00", "enabled": True},
+        caller=owner("agent"),
+    )
+    assert (made["enabled"], made["source"]) == (False, "agent")
+    assert [one["name"] for one in await tools.automations(caller=owner("ada"))] == ["daily"]
+
+
+async def test_an_artifact_store_that_is_away_is_tried_again(loops: Loops) -> None:
+    (loops.root / ".gc").mkdir(exist_ok=True)
+    (loops.root / ".gc" / "artifacts").write_text("in the way")
+    await add(loops, "mute", "exit 1")
+    row = await loops.work("mute")
+    (item,) = await loops.store.read(
+        lambda tx: tx.db.rows("SELECT state, attempts FROM outbox WHERE kind = 'write_artifact'", {})
+    )
+    assert (row.run.state, item["state"], item["attempts"]) == (RunState.FAILED, "pending", 1)
+    assert await loops.store.read(outbox.next_due_at) is not None
