@@ -25,7 +25,7 @@ def set_up(stream: TextIO | None = None, *, level: int = INFO, json: bool = Fals
     """Called once, at a process edge. Colours only on a terminal; one JSON object a line where asked for."""
     import structlog
 
-    out = stream or sys.stderr
+    out = _Unbreakable(stream or sys.stderr)
     last: list[Any] = (
         [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
         if json
@@ -40,9 +40,31 @@ def set_up(stream: TextIO | None = None, *, level: int = INFO, json: bool = Fals
             *last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(out),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", out)),
         cache_logger_on_first_use=False,
     )
+
+
+class _Unbreakable:
+    """A stream whose reader may leave and whose disk may fill: a line is lost then, and the work goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except (OSError, ValueError):  # the latter when it was closed
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            return
 
 
 def get() -> "structlog.typing.FilteringBoundLogger":
