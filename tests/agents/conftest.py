@@ -1,16 +1,13 @@
+"""A real city for each of the installed agent programs in turn."""
+
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from programs import PROGRAMS, City, Program, a_city
+from programs import PROGRAMS, Town, a_town
 
 
 @pytest.fixture(params=sorted(PROGRAMS))
-def program(request: pytest.FixtureRequest) -> Program:
-    return PROGRAMS[request.param]
-
-
-@pytest.fixture
-async def city(tmp_path: Path) -> AsyncIterator[City]:
-    async with a_city(tmp_path) as opened:
-        yield opened
+async def town(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Town]:
+    async with a_town(tmp_path / "town", PROGRAMS[request.param]) as found:
+        yield found

@@ -1,36 +1,35 @@
-"""Real agent programs, driven by their presets against a model that follows a script."""
+"""Real agent programs in a real city: fired, enriched, driven by their presets, against a model that follows a script."""
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lamplighter.adapters.sessions.seeding import write_seeds
-from lamplighter.adapters.sessions.subprocess import SubprocessProvider
-from lamplighter.domain.access import TokenBook, run_token
-from lamplighter.domain.runs.model import Run, RunState
-from lamplighter.domain.runs.prompt import prompt
-from lamplighter.domain.sessions.model import Seen, SessionSpec, session_name
-from lamplighter.domain.sessions.presets.catalogue import PRESETS
-from lamplighter.domain.sessions.presets.model import McpServer, Mode, Place, Request
-from lamplighter.domain.sessions.transcript import SessionEvent
-from lamplighter.kit.clock import SystemClock
-from lamplighter.kit.ids import IdSource
-from lamplighter.mcp.server import HttpEndpoint
-from lamplighter.services.toolbox import Toolbox
+from lamplighter.adapters.sessions.processes.table import all_processes
+from lamplighter.app.automations import loops_of, rules_of
+from lamplighter.app.http import HttpServer
+from lamplighter.app.settings import Settings
+from lamplighter.app.wakeups import listening
+from lamplighter.app.wiring import OpenCity, open_city
+from lamplighter.cli.main import run as lamp
+from lamplighter.daemon.automations import AutomationLoops
+from lamplighter.domain.acts import Act
+from lamplighter.services import automations, executing, firing, owners, runs, transcripts
+from lamplighter.store.owners import Owner
+from lamplighter.store.place import open_proofs, open_store
+from lamplighter.store.runs import RunRow
+from lamplighter.store.transcripts import TranscriptEvent
+from lamplighter.store.tx import Store
+from lamplighter.store.wakes import Wakes
 from lamplighter.testing.model_server import ModelServer
-from lamplighter.testing.runs import MemoryRuns
-from lamplighter.web.api import runs as run_routes
-from lamplighter.web.auth import caller_in
-from lamplighter.web.server import Part, Surface, WebServer, build
 
-CLOCK = SystemClock()
-KEY = b"k" * 32
 MODULES = Path(sys.prefix) / "agents" / "node_modules"
 WITHIN_S = 60
 
@@ -45,130 +44,144 @@ env_key = "SCRIPTED_KEY"
 request_max_retries = 1
 stream_max_retries = 1
 """
-
-
-_CODEX_TOOL = "mcp_servers.automation.tools.automation_complete"
+CODEX_DENIES = """
+[mcp_servers.automation.tools.automation_complete]
+approval_mode = "prompt"
+"""
 
 
 @dataclass(frozen=True)
 class Program:
-    """One agent program: where it is installed and what it needs to find the scripted model."""
+    """One agent program: where it is installed, what it needs to find the scripted model, and how it denies a call."""
 
     name: str
     folder: Path
     keys: Mapping[str, str]
-    denied: Request = field(default_factory=lambda: Request("", ""))
+    home: Mapping[str, str] = field(default_factory=dict)
+    denied: Mapping[str, str] = field(default_factory=dict)
+    denied_mode: str = "full_access"
 
     def env(self, url: str, home: Path) -> dict[str, str]:
         path = os.pathsep.join([str(self.folder), *os.environ["PATH"].split(os.pathsep)])
         return {"PATH": path, "HOME": str(home)} | {key: value.format(url=url) for key, value in self.keys.items()}
+
+    def furnish(self, home: Path, url: str, *, deny: bool) -> None:
+        files = {**self.home, **(self.denied if deny else {})}
+        for name, text in files.items():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(text.replace("{url}", url))
 
 
 PROGRAMS = {
     "goose": Program(
         "goose", MODULES / "@aaif/goose-binary-linux-x64/bin",
         {"OPENAI_API_KEY": "dummy", "OPENAI_HOST": "{url}", "GOOSE_PROVIDER": "openai"},
-        denied=Request("", "", mode=Mode.PLAN),
+        denied_mode="plan",
     ),
     "codex": Program(
-        "codex", MODULES / ".bin", {"SCRIPTED_KEY": "dummy"},
-        denied=Request("", "", mode=Mode.APPROVAL, args=("-c", f'{_CODEX_TOOL}.approval_mode="prompt"')),
+        "codex", MODULES / ".bin", {"SCRIPTED_KEY": "dummy"}, {".codex/config.toml": CODEX_CONFIG},
+        {".codex/config.toml": CODEX_CONFIG + CODEX_DENIES}, denied_mode="approval",
     ),
     "claude": Program(
         "claude", MODULES / ".bin", {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "dummy"},
-        denied=Request("", "", args=("--disallowedTools", "mcp__automation")),
+        denied={".claude/settings.json": json.dumps({"permissions": {"deny": ["mcp__automation"]}})},
     ),
 }  # fmt: skip
 
 
 @dataclass
-class City:
-    """A run under way, the server its agent reports to, and the sessions of this machine."""
+class Town:
+    """A city with its loops and its server in this process."""
 
-    runs: MemoryRuns
-    run: str
-    url: str
-    provider: SubprocessProvider
-    root: Path
+    opened: OpenCity
+    store: Store
+    loops: AutomationLoops
+    program: Program
 
     @property
-    def state(self) -> RunState:
-        return self.runs.runs[self.run].state
+    def home(self) -> Path:
+        return self.opened.paths.root / "home"
+
+    async def fire(self, model: ModelServer, *, deny: bool = False, **keys: Any) -> str:
+        """An automation of its own for this program and this model; its run is left to the loops."""
+        if not (self.program.folder / self.program.name).exists():
+            pytest.fail(f"{self.program.name} is not installed; `make test` installs it")
+        self.home.mkdir()
+        self.program.furnish(self.home, model.url, deny=deny)
+        body = {
+            "name": "light", "gate": "manual",
+            "agent": {
+                "prompt": "Light the lamps.", "preset": self.program.name, "model": "scripted-model",
+                "configuration": "real", "mode": self.program.denied_mode if deny else "full_access",
+            },
+        } | keys  # fmt: skip
+        rules = rules_of(self.opened.config.city, self.opened.settings.env)
+        act = Act("tester", self.opened.clock.now())
+        env = self.program.env(model.url, self.home)
+        await self.store.transact(_configure, env, act)
+        await self.store.transact(automations.create, body, rules=rules, ids=self.opened.ids, act=act)
+        fired = await self.store.transact(
+            firing.run_by_hand, firing.ByHand("light"), rules=rules, ids=self.opened.ids, act=act
+        )
+        return fired.run
+
+    async def work(self, run: str) -> RunRow:
+        """To its end, and until everything that follows is done."""
+        async with asyncio.timeout(WITHIN_S):
+            await self.loops.dispatcher.drain()
+        return await self.get(run)
+
+    async def get(self, run: str) -> RunRow:
+        return await self.store.read(runs.get, run)
+
+    async def transcript(self, run: str) -> list[TranscriptEvent]:
+        return await self.store.read(transcripts.of_run, run)
+
+    def processes(self) -> set[int]:
+        """Every process that was given this city's home: the program and all that it started."""
+        mark = f"HOME={self.home}".encode()
+        found = set()
+        for pid in all_processes():
+            try:
+                if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    found.add(pid)
+            except OSError:
+                continue
+        return found
 
 
-@dataclass(frozen=True)
-class Ran:
-    seen: Seen
-    output: str
-    events: tuple[SessionEvent, ...]
+def _configure(tx: Any, env: Mapping[str, str], act: Act) -> None:
+    from lamplighter.domain.city.model import Configuration
+
+    executing.sync_configurations(tx, (Configuration(name="real", env=env),), act.at)
 
 
 @asynccontextmanager
-async def a_city(root: Path) -> AsyncIterator[City]:
-    run = Run(IdSource(CLOCK).make("run"), "sweep", RunState.RUNNING, CLOCK.now())
-    memory = MemoryRuns(CLOCK, run)
-    endpoint = HttpEndpoint(Toolbox(completion=memory), caller_in)
-    parts = [Part("/mcp", endpoint, endpoint.running)]
-    server = WebServer(
-        build(Surface(TokenBook(KEY, "o" * 40), _ready, run_routes.routes(memory), parts)), host="127.0.0.1", port=0
-    )
-    provider = SubprocessProvider(root / "sessions", city="test", clock=CLOCK, ids=IdSource(CLOCK))
-    serving = asyncio.create_task(server.serve())
+async def a_town(root: Path, program: Program) -> AsyncIterator[Town]:
+    assert lamp(["init", str(root), "--name", "town"]) == 0
+    opened = open_city(Settings(root, root, "ada", None, {"PATH": os.environ["PATH"]}))
+    wakes = Wakes()
+    store = open_store(opened.place, opened.paths.city_id(), wakes)
+    proofs = open_proofs(opened.place)
+    owner = Owner(opened.ids.make("own"), "controller", "here", os.getpid(), opened.clock.now())
+    rules = rules_of(opened.config.city, {})
+    http = HttpServer(opened, store, "127.0.0.1", 0, lambda: rules)
+    http.open()
+    loops = loops_of(opened, opened.config.city, store=store, owner=owner.id, api_url=lambda: http.url)
+    serving = asyncio.create_task(http.run())
+    watching = asyncio.create_task(loops.worker.loop())
     try:
-        yield City(memory, run.id, server.url, provider, root)
+        with listening(opened.place, owner.id, wakes):
+            await owners.enlist(store, proofs, owner, act=Act("ada", opened.clock.now()))
+            loops.listen(wakes)
+            yield Town(opened, store, loops, program)
+            await loops.worker.stop()
     finally:
-        for name in await provider.seen():
-            await provider.stop(name)
-        await provider.close()
-        server.stop()
+        watching.cancel()
+        await asyncio.wait({watching})
+        await http.stop()
         await serving
-
-
-async def _ready() -> str | None:
-    return None
-
-
-def spec_of(program: Program, city: City, model: ModelServer, base: Request | None = None) -> SessionSpec:
-    """Everything as a worker would do it: the preset's command line, files, environment and prompt."""
-    if not (program.folder / program.name).exists():
-        pytest.fail(f"{program.name} is not installed; `make test` installs it")
-    home, work, files = (city.root / name for name in ("home", "work", "files"))
-    for folder in (home, work, files):
-        folder.mkdir(exist_ok=True)
-    if program.name == "codex":
-        (home / ".codex").mkdir(exist_ok=True)
-        (home / ".codex/config.toml").write_text(CODEX_CONFIG.format(url=model.url))
-    env = program.env(model.url, home)
-    request = replace(
-        base or Request("", ""),
-        work_dir=str(work),
-        files_dir=str(files),
-        prompt=prompt("Light the lamps.", run=city.run, context_file=None),
-        model="scripted-model",
-        mcp=McpServer(f"{city.url}/mcp", run_token(KEY, city.run)),
-        session="lamp-run",
-        as_root=os.geteuid() == 0,
-        env=env,
-    )
-    headless = PRESETS[program.name].headless
-    assert headless is not None
-    invocation = headless(request)
-    write_seeds(invocation.files, {Place.FILES: files, Place.HOME: home, Place.WORK: work})
-    return SessionSpec(
-        name=session_name("run"),
-        command=invocation.argv,
-        work_dir=str(work),
-        env=env | dict(invocation.env),
-        takes_input=False,
-    )
-
-
-async def run_to_its_end(city: City, spec: SessionSpec, program: Program) -> Ran:
-    endings = city.provider.ended()
-    await city.provider.start(spec)
-    async with asyncio.timeout(WITHIN_S):
-        await anext(endings)
-    seen = (await city.provider.seen())[spec.name]
-    output = await city.provider.peek(spec.name, 0)
-    parse = PRESETS[program.name].parse
-    return Ran(seen, output, tuple(event for line in output.splitlines() for event in parse(line).events))
+        await loops.close()
+        proofs.release(owner.id)
+        await store.close()
+        opened.close()

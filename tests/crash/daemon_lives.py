@@ -8,9 +8,13 @@ import signal
 import sys
 from pathlib import Path
 
+from lamplighter.app import surfaces
 from lamplighter.app.process import Started, run_city
 from lamplighter.app.settings import Settings
 from lamplighter.kit import log
+from lamplighter.web import server
+
+WARM = (surfaces, server)  # what a daemon loads after its start, loaded before the first
 
 
 def live(city: Path) -> None:
