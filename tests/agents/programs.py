@@ -1,4 +1,4 @@
-"""Real agent programs in a real city: fired, enriched, driven by their presets, against a model that follows a script."""
+"""Real agent programs in a real city, driven by their presets, against a model that follows a script."""
 
 import asyncio
 import json

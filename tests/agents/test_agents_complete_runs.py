@@ -27,7 +27,7 @@ def completing(run: str) -> CallTool:
 async def test_the_program_calls_the_tool_and_the_run_succeeds(town: Town) -> None:
     with ModelServer() as model:
         run = await town.fire(model)
-        model.follow(completing(run), Say("All done."))
+        model.script = (completing(run), Say("All done."))
         row = await town.work(run)
     told = await town.transcript(run)
     assert (row.run.state, row.run.summary) == (RunState.SUCCEEDED, "All lamps are lit."), told
@@ -69,6 +69,6 @@ async def test_a_model_that_hangs_is_ended_at_the_deadline_with_the_whole_tree(t
 async def test_a_completion_call_that_is_denied_completes_nothing(town: Town) -> None:
     with ModelServer() as model:
         run = await town.fire(model, deny=True)
-        model.follow(completing(run), Say("I was not allowed."))
+        model.script = (completing(run), Say("I was not allowed."))
         row = await town.work(run)
     assert (row.run.state, row.run.reason) == (RunState.FAILED, "no_completion"), await town.transcript(run)

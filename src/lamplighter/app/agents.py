@@ -12,7 +12,7 @@ from lamplighter.adapters.control import ask
 from lamplighter.adapters.files import edit
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.app.edits import apply_edit
-from lamplighter.app.sessions import open_provider
+from lamplighter.app.sessions import open_named, provider_name
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.city.model import Agent
 from lamplighter.domain.city.names import find_agent
@@ -205,9 +205,16 @@ class Agents:
         """With the city's session provider, opened for this one word."""
         return aio.run(self._speak(words))
 
-    async def _speak(self, words: Callable[[SessionProvider], Awaitable[R]]) -> R:
+    def speak_to_each(self, words: Callable[[SessionProvider], Awaitable[R]]) -> list[R]:
+        """With the provider of agents' sessions and that of runs', where it is another one."""
+        city = self._city.config.city
+        own = provider_name(city, self._city.settings.env)
+        return [aio.run(self._speak(words, name)) for name in dict.fromkeys((own, city.runs.provider))]
+
+    async def _speak(self, words: Callable[[SessionProvider], Awaitable[R]], name: str | None = None) -> R:
         city = self._city
-        provider = open_provider(city.paths, city.config.city, city.settings.env, clock=city.clock, ids=city.ids)
+        wanted = name or provider_name(city.config.city, city.settings.env)
+        provider = open_named(wanted, city.paths, city.settings.env, clock=city.clock, ids=city.ids)
         try:
             return await words(provider)
         finally:

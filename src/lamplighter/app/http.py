@@ -32,6 +32,7 @@ class HttpServer:
     rules: Callable[[], Rules]
     _listener: socket.socket | None = None
     _server: Any = None
+    _taken: list[str] = field(default_factory=list)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def open(self) -> None:
@@ -47,6 +48,8 @@ class HttpServer:
         """Serve until told to stop. Loading the server takes a while, so it is done aside."""
         if self._listener is None or self._listener.fileno() < 0:
             self.open()
+        for told in self._taken:
+            log.get().warning("api.port_taken", error=told, url=self.url)
         surface, web = await asyncio.to_thread(_load)
         if self._stopping.is_set():
             return
@@ -83,7 +86,7 @@ class HttpServer:
             try:
                 return bound(self.host, port)
             except Unavailable as error:
-                log.get().warning("api.port_taken", port=port, error=error.message)
+                self._taken.append(error.message)
         return bound(self.host, 0)
 
     def _remembered(self) -> list[int]:

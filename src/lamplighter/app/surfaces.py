@@ -3,13 +3,18 @@
 from functools import partial
 
 from lamplighter.adapters.files.secrets import city_key, owner_token
+from lamplighter.app.automations import rules_of
 from lamplighter.app.beads import bead_store
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.access import TokenBook, owner
 from lamplighter.kit import aio
 from lamplighter.mcp.server import HttpEndpoint, serve_stdio
 from lamplighter.ports.runs import AutomationService, CompletionService
+from lamplighter.services.completing import Completions
+from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.services.toolbox import CityDesk, Toolbox
+from lamplighter.store.place import open_store
+from lamplighter.store.wakes import Wakes
 from lamplighter.web.api import runs
 from lamplighter.web.auth import caller_in
 from lamplighter.web.server import Part, Ready, Surface
@@ -38,9 +43,16 @@ def surface(city: OpenCity, tools: Toolbox, ready: Ready) -> Surface:
 
 def serve_tools(city: OpenCity) -> None:
     """Over standard input and output. Whoever can start this can read the city's files, and so is its owner."""
-    tools = toolbox(city)
+    aio.run(_serve_tools(city))
+
+
+async def _serve_tools(city: OpenCity) -> None:
+    store = open_store(city.place, city.paths.city_id(), Wakes())
+    automations = ToolAutomations(store, city.clock, city.ids, lambda: rules_of(city.config.city, city.settings.env))
+    tools = toolbox(city, completion=Completions(store, city.clock, city.ids), automations=automations)
     try:
-        aio.run(serve_stdio(tools, owner(city.settings.actor, city.settings.run)))
+        await serve_stdio(tools, owner(city.settings.actor, city.settings.run))
     finally:
         if tools.desk is not None:
             tools.desk.close()
+        await store.close()

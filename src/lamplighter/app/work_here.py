@@ -11,7 +11,7 @@ from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.kit import aio
 from lamplighter.services import owners, runs
-from lamplighter.services.definitions import sync, sync_definitions
+from lamplighter.services.definitions import sync
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
 from lamplighter.services.rules import Rules
 from lamplighter.store.owners import Owner
@@ -77,16 +77,19 @@ class _Here:
         try:
             with listening(city.place, owner.id, wakes):
                 await owners.enlist(store, proofs, owner, act=city.act())
+                loops = None
                 try:
                     loops = loops_of(city, city.config.city, store=store, owner=owner.id, actor=city.settings.actor)
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)
-                    await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
+                    await loops.apply(city.config.city, loops.scene.rules, definitions)
                     fired = await store.transact(fire, loops.scene.rules)
                     loops.dispatcher = replace(loops.dispatcher, only=fired)
                     loops.listen(wakes)
                     await loops.work_off()
                     return await store.read(runs.get, fired)
                 finally:
+                    if loops is not None:
+                        await loops.close()
                     await owners.leave(store, proofs, owner)
         finally:
             proofs.release(owner.id)

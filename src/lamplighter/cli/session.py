@@ -11,7 +11,7 @@ from lamplighter.kit.errors import NotFound
 session = group("Sessions: what runs for agents and runs, and what ran.")
 
 COLUMNS = {
-    "ID": "id", "NAME": "name", "AGENT": "agent", "STATE": "state", "PID": "pid", "STARTED": "started",
+    "ID": "id", "NAME": "name", "AGENT": "agent", "RUN": "run", "STATE": "state", "PID": "pid", "STARTED": "started",
     "ENDED": "ended", "EXIT": "exit_status", "WHY": "end_reason",
 }  # fmt: skip
 
@@ -52,7 +52,8 @@ def logs(name: str, lines: int) -> None:
     found = _find(name)
     text = found.get("output_tail") or ""
     if found["state"] != "ended":
-        text = Agents(city()).speak(lambda provider: provider.peek(SessionName(found["name"]), lines))
+        said = Agents(city()).speak_to_each(lambda provider: provider.peek(SessionName(found["name"]), lines))
+        text = next((one for one in said if one), "")
     output.record({"name": found["name"], "id": found["id"], "output": text}, output.plain(text))
 
 
@@ -61,7 +62,8 @@ def _living() -> list[dict[str, Any]]:
     from lamplighter.domain.sessions import meta
     from lamplighter.kit.clock import rfc3339
 
-    seen = Agents(city()).speak(lambda provider: provider.seen())
+    told = Agents(city()).speak_to_each(lambda provider: provider.seen())
+    seen = {one.session_id: one for each in told for one in each.values()}
     return [
         {
             "id": one.session_id,

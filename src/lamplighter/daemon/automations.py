@@ -11,6 +11,7 @@ from lamplighter.daemon.conditions import Conditions
 from lamplighter.daemon.dispatcher import Dispatcher
 from lamplighter.daemon.finalizer import Finalizer
 from lamplighter.daemon.handlers import FindFormula, Handlers
+from lamplighter.daemon.run_upkeep import RunUpkeep
 from lamplighter.daemon.scene import ClockGuard, Scene
 from lamplighter.daemon.scheduler import Scheduler
 from lamplighter.daemon.ticks import Phase, Waker
@@ -130,6 +131,7 @@ class AutomationLoops:
             Phase("quiet", self.scheduler.raise_quiet),
             Phase("finalizer", self.finalizer.tick),
             Phase("wisps_closed", self.finalizer.end_wisps, topics=(BEADS,)),
+            *RunUpkeep(self.store, self.clock, self.agents, self.artifacts).phases(city),
         ]
         if not self.scene.rules.own_beads:
             found.append(

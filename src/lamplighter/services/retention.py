@@ -27,6 +27,11 @@ def prune_outbox(tx: Tx, *, before: datetime) -> int:
     return tx.outbox.prune(before=before, before_id=oldest_id("out", before), limit=AT_ONCE)
 
 
+def prune_effects(tx: Tx, *, before: datetime) -> int:
+    """Effects that were carried out; a doubt stays on record."""
+    return tx.effects.prune(before=before, limit=AT_ONCE)
+
+
 def unread_events(tx: Tx) -> int:
     """The seq from which on some trigger has still to read: retention spares what lies above it."""
     city = tx.cities.find()
