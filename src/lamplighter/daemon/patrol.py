@@ -228,6 +228,8 @@ class Patrol:
         dues = [
             verdict.until for verdict in self.verdicts.values() if verdict.until is not None and verdict.until > now
         ]
+        if not whole and self._look_at is not None:
+            dues.append(self._look_at)  # a look at all that somebody asked for is not made by a look at a few
         self._look_again(min(dues, default=None))
         grouped: dict[SessionName, list[Action]] = {}
         for action in made.actions:
