@@ -51,6 +51,7 @@ class Patrol:
     _touched: set[SessionName] = field(default_factory=set)  # changed since the look under way began
     _look_at: datetime | None = None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _due: asyncio.Event = field(default_factory=asyncio.Event)
     _ticking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _loaded: bool = False
     _closed: bool = False
@@ -129,15 +130,15 @@ class Patrol:
         return True
 
     def look_soon(self) -> None:
-        self._look_at = self.clock.now()
-        self._wake.set()
+        self._look_again(self.clock.now())
 
     async def run(self) -> None:
         """Until cancelled: whatever ends is looked at now, and whatever falls due when it does."""
         endings = self.provider.ended()  # before anything is looked at: what ends from now on is heard
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen(endings), name="endings")
-            group.create_task(every(self._until_look, self._react, clock=self.clock, wake=self._wake), name="react")
+            group.create_task(every(lambda: LATEST, self._react, clock=self.clock, wake=self._wake), name="react")
+            group.create_task(every(self._until_due, self._look_if_due, clock=self.clock, wake=self._due), name="due")
 
     async def settled(self) -> None:
         """Until nothing more follows by itself: for a pass that is made once."""
@@ -227,7 +228,9 @@ class Patrol:
         dues = [
             verdict.until for verdict in self.verdicts.values() if verdict.until is not None and verdict.until > now
         ]
-        self._look_at = min(dues, default=None)
+        if not whole and self._look_at is not None:
+            dues.append(self._look_at)  # a look at all that somebody asked for is not made by a look at a few
+        self._look_again(min(dues, default=None))
         grouped: dict[SessionName, list[Action]] = {}
         for action in made.actions:
             grouped.setdefault(action.session, []).append(action)
@@ -268,9 +271,7 @@ class Patrol:
         """One that an action changes just now is looked at when that is done."""
         self._later |= ended & self._under_way.keys()
 
-    def _until_look(self) -> timedelta:
-        if self._ended or self._done:
-            return timedelta(0)
+    def _until_due(self) -> timedelta:
         if self._look_at is None:
             return LATEST
         return min(max(self._look_at - self.clock.now(), SOONEST), LATEST)
@@ -278,19 +279,29 @@ class Patrol:
     def _is_due(self) -> bool:
         return self._look_at is not None and self._look_at <= self.clock.now()
 
+    async def _look_if_due(self) -> None:
+        if self._is_due():
+            self._look_at = None
+            await self._tried(self.tick())
+
     async def _react(self) -> None:
         self._put_off(self._ended)
         ended, self._ended = self._ended - self._under_way.keys(), set()
         done, self._done = self._done, set()
+        if (ended or done) and self._loaded:
+            await self._tried(self.relight(ended, done))
+
+    async def _tried(self, look: Awaitable[None]) -> None:
+        """A provider that does not answer is asked again soon."""
         try:
-            if self._is_due():
-                self._look_at = None
-                await self.tick()
-            elif (ended or done) and self._loaded:
-                await self.relight(ended, done)
+            await look
         except LampError as error:
             self._problem = error.message
-            self._look_at = self.clock.now() + AGAIN
+            self._look_again(self.clock.now() + AGAIN)
             log.get().warning("patrol.failed", error=error.message, hint=error.hint)
         else:
             self._problem = None
+
+    def _look_again(self, at: datetime | None) -> None:
+        self._look_at = at
+        self._due.set()

@@ -64,6 +64,7 @@ class TmuxProvider:
         self._typing = NameLocks()
         self._watches = Watches()
         self._stirred: set[str] = set()  # sessions whose exit status the server will never tell
+        self._missed: set[str] = set()  # sessions that were gone before they could be watched
         self._last: dict[SessionName, Pane] = {}
         self._aside: set[asyncio.Task[None]] = set()
 
@@ -347,9 +348,14 @@ class TmuxProvider:
 
     def _watch_all(self, panes: Iterable[Pane]) -> None:
         for pane in panes:
-            who = None if pane.dead or pane.pid is None else identity_of(pane.pid)
-            if who is not None and pane.session_id not in self._watches:
+            if pane.dead or pane.pid is None or pane.session_id in self._watches:
+                continue
+            who = identity_of(pane.pid)
+            if who is not None:
                 self._watches.add(pane.session_id, watch(who, partial(self._ended, pane)))
+            elif pane.session_id not in self._missed:  # gone already, and the server has yet to notice
+                self._missed.add(pane.session_id)
+                asyncio.get_running_loop().call_soon(self._endings.announce, pane.name)
 
     def _ended(self, pane: Pane) -> None:
         self._watches.ended(pane.session_id)
