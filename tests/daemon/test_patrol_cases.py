@@ -12,6 +12,8 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.actions import AgentState
+from lamplighter.domain.sessions.model import Seen, SessionSpec
+from lamplighter.kit.errors import Unavailable
 from lamplighter.services import beads
 
 
@@ -271,20 +273,18 @@ async def test_case_36_a_restart_request_is_fulfilled_once_and_counts(town: Town
 async def test_case_37_slow_starts_run_side_by_side_and_are_told_in_order(fake_town: Town) -> None:
     names = [f"a{number}" for number in range(5)]
     fake_town.declare("".join(agent(name) for name in names))
-    gate, waiting = asyncio.Event(), []
+    all_wait = asyncio.Barrier(6)
     start = fake_town.provider.start
 
-    async def slow(spec):  # type: ignore[no-untyped-def]
-        waiting.append(spec.name)
-        await gate.wait()
-        return await start(spec)
+    async def slow(spec: SessionSpec) -> Seen:
+        await all_wait.wait()
+        seen: Seen = await start(spec)
+        return seen
 
     fake_town.provider.start = slow
     await fake_town.patrol.tick()
     async with asyncio.timeout(10):
-        while len(waiting) < 5:
-            await asyncio.sleep(0)
-    gate.set()
+        await all_wait.wait()
     await fake_town.patrol.settled()
     assert [subject for _, subject in await fake_town.told()] == names
 
@@ -451,15 +451,13 @@ async def test_a_start_that_was_not_recorded_is_adopted(fake_town: Town) -> None
 async def test_agents_are_kept_while_the_store_is_away_and_all_is_recorded_after(fake_town: Town) -> None:
     fake_town.declare(agent("mayor", FRAGILE))
     await fake_town.patrolled()
-    real, memory = fake_town.store.transact, fake_town.patrol.memory
+    memory = fake_town.patrol.memory
 
     class Away:
         def __getattr__(self, name: str) -> object:
             return getattr(fake_town.store, name)
 
         async def transact(self, *_args: object, **_kwargs: object) -> None:
-            from lamplighter.kit.errors import Unavailable
-
             raise Unavailable("the disk is full")
 
     memory.store = Away()  # type: ignore[assignment]
@@ -471,7 +469,6 @@ async def test_agents_are_kept_while_the_store_is_away_and_all_is_recorded_after
     await fake_town.patrolled()
     assert [kind for kind, _ in await fake_town.told()] == ["started", "crashed", "started"]
     assert "agents' records" not in fake_town.patrol.problems
-    assert real is not None
 
 
 async def test_an_environment_is_whole_and_holds_the_identity(fake_town: Town) -> None:

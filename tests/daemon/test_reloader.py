@@ -145,3 +145,36 @@ async def test_a_pass_ends_with_the_phase_that_swapped_and_a_whole_one_follows_a
     assert await ticks.tick() == ["reload"]
     assert ticks.wake.is_set()
     assert await ticks.tick() == ["reload", "after"]
+
+
+async def test_reloads_under_load_lose_no_tick(bench: Bench, fake_clock: FakeClock) -> None:
+    """Work is asked for all the time while the configuration changes again and again: none of it is forgotten."""
+    asked: list[int] = []
+    done: list[int] = []
+
+    async def work() -> None:
+        done.extend(asked)
+        asked.clear()
+
+    def phases() -> list[Phase]:
+        return [Phase("reload", bench.reloader.tick), Phase("work", work)]
+
+    ticks = Ticks(phases(), fake_clock, timedelta(seconds=30))
+
+    async def swap(new: LoadedCity) -> None:
+        bench.swapped.append(new)
+        ticks.swap(phases(), new.city.daemon.patrol_interval)
+
+    bench.reloader.apply = swap
+    for turn in range(60):
+        asked.append(turn)
+        ticks.rouse("work")
+        bench.file.write_text(CITY.replace('"30s"', f'"{turn + 1}s"'))
+        bench.reloader.touch()
+        ticks.rouse("reload")
+        await ticks.tick()
+        if ticks.wake.is_set():
+            ticks.wake.clear()
+            await ticks.tick()
+    assert len(bench.swapped) == 60
+    assert done == list(range(60))

@@ -283,11 +283,13 @@ class _Process:
 
     def _on_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the last: its terminal was closed
             loop.add_signal_handler(number, self._signalled, number)
 
     def _signalled(self, number: signal.Signals) -> None:
         if self._stop.is_set():
+            if number is signal.SIGHUP:
+                return  # the terminal closed on a city that is stopping already
             log.get().warning("stop.forced", signal=number.name)
             os._exit(128 + number)  # asked twice: whoever waits has waited long enough
         log.get().info("stop.asked", signal=number.name)

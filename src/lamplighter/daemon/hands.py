@@ -21,7 +21,7 @@ from lamplighter.domain.sessions.actions import (
     Stop,
     StopReason,
 )
-from lamplighter.domain.sessions.model import Seen, SessionName
+from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.outlook import pool_of
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
@@ -49,19 +49,32 @@ class Hands:
     sight: dict[SessionName, Seen]
     problems: dict[str, str] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
+    last_words: dict[SessionName, str] = field(default_factory=dict)  # of sessions that were just heard to end
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
 
     async def carry_out(self, actions: Sequence[Action]) -> bool:
         """The actions of one session, in order; False when one failed and it is not worth trying again at once."""
+        building = self._begun(actions)
         try:
             for action in actions:
-                if not await self._one(action):
+                if not await self._one(action, building):
                     return False
         finally:
+            if building is not None and not building.done():
+                building.cancel()
             await self.memory.flush()
         return True
 
-    async def _one(self, action: Action) -> bool:
+    def _begun(self, actions: Sequence[Action]) -> "asyncio.Future[SessionSpec] | None":
+        """What a start needs is built while the end before it is noted."""
+        names = [action.agent for action in actions if isinstance(action, Start)]
+        return asyncio.ensure_future(self._build(names[0])) if len(actions) > 1 and names else None
+
+    async def _build(self, name: str) -> SessionSpec:
+        roster = self.roster()
+        return await asyncio.to_thread(self.workshop.build, roster.loaded, roster.declared[name], name)
+
+    async def _one(self, action: Action, building: "asyncio.Future[SessionSpec] | None" = None) -> bool:
         match action:
             case NoteEnd():
                 done = await self._note_end(action)
@@ -76,7 +89,8 @@ class Hands:
             case Restart():
                 done = await self._restart(action)
             case Start(session, agent, reason):
-                done = await self._start(session, agent, str(reason), counted=self._counts(session))
+                counted = self._counts(session)
+                done = await self._start(session, agent, str(reason), counted=counted, building=building)
             case _:
                 assert_never(action)
         return done
@@ -88,13 +102,14 @@ class Hands:
         lives = self.memory.of(session).lives
         return not lives or not lives[-1].wished
 
-    async def _start(self, session: SessionName, name: str, reason: str, *, counted: bool) -> bool:
+    async def _start(
+        self, session: SessionName, name: str, reason: str, *, counted: bool,
+        building: "asyncio.Future[SessionSpec] | None" = None,
+    ) -> bool:  # fmt: skip
         async with self._room:
             at = self.clock.now()
             try:
-                roster = self.roster()
-                spec = await asyncio.to_thread(self.workshop.build, roster.loaded, roster.declared[name], name)
-                seen = await self.provider.start(spec)
+                seen = await self.provider.start(await (building or self._build(name)))
             except SessionAlive:
                 return await self._is_there(session)
             except KeyError:
@@ -181,7 +196,8 @@ class Hands:
     async def _note_end(self, action: NoteEnd) -> bool:
         text = ""
         if action.has_output:
-            text = (await self.provider.peek(action.session, CRASH_LINES)).strip()
+            heard = self.last_words.pop(action.session, None)
+            text = (await self.provider.peek(action.session, CRASH_LINES) if heard is None else heard).strip()
         status = "" if action.exit_status is None else f" with status {action.exit_status}"
         why = f"its program ended{status}" if action.has_output else "its session was gone"
         end = SessionEnd(self.clock.now(), why, action.exit_status, text[-TAIL:] or None)

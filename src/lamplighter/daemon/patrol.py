@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lamplighter.daemon.demand import Demand
-from lamplighter.daemon.hands import Hands
+from lamplighter.daemon.hands import CRASH_LINES, Hands
 from lamplighter.daemon.memory import Memory
 from lamplighter.domain.city.wanted import Roster, wanted
 from lamplighter.domain.sessions.actions import Action, Verdict
@@ -45,10 +45,14 @@ class Patrol:
     wanted: Wanted = field(default_factory=Wanted)
     _busy: frozenset[SessionName] = frozenset()
     _under_way: dict[SessionName, asyncio.Task[None]] = field(default_factory=dict)
-    _changed: set[SessionName] = field(default_factory=set)
+    _ended: set[SessionName] = field(default_factory=set)  # heard to end, and not yet looked at
+    _done: set[SessionName] = field(default_factory=set)  # changed by an action, and not yet thought about
+    _later: set[SessionName] = field(default_factory=set)  # heard to end while an action was under way with them
+    _touched: set[SessionName] = field(default_factory=set)  # changed since the look under way began
     _look_at: datetime | None = None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _due: asyncio.Event = field(default_factory=asyncio.Event)
+    _ticking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _loaded: bool = False
     _closed: bool = False
     _problem: str | None = None
@@ -86,12 +90,11 @@ class Patrol:
 
     async def tick(self) -> None:
         """One look at all sessions, and what follows from it. Raises ProviderUnavailable."""
-        async with self._deciding:
+        async with self._ticking:
             await self._load()
             self.demand.refresh(self.roster.loaded, self.roster.pools, self.roster.city.daemon.patrol_interval)
-            found = await self.provider.seen()
-            self._changed.clear()
-            self._keep(found)
+            self._forget_changes()  # before the look: what changes while it lasts is newer than what it finds
+            self._keep(await self.provider.seen())
             self._adopt()
             busy = await self._busy_instances()
             self._busy = frozenset(seen.name for seen in self.sight.values() if agent_of(seen) in busy)
@@ -99,22 +102,19 @@ class Patrol:
             self._decide(self.wanted, self.sight, whole=True)
         await self.memory.flush()
 
-    async def relight(self, names: Iterable[SessionName]) -> None:
-        """Look at these sessions alone, and do what follows for them."""
-        chosen = set(names) - self._under_way.keys()
-        if len(chosen) > FEW or any(agent.depends_on for agent in self.wanted.agents):
+    async def relight(self, ended: set[SessionName], done: Iterable[SessionName] = ()) -> None:
+        """Look at those that ended, and at them alone; do what follows for them, and for those an action changed."""
+        looked = set(ended)
+        if len(looked) > FEW or any(agent.depends_on for agent in self.wanted.agents):
             await self.tick()
             return
-        async with self._deciding:
-            for name, seen in zip(chosen, await asyncio.gather(*map(self.provider.see, chosen)), strict=True):
-                if seen is None:
-                    self.sight.pop(name, None)
-                else:
-                    self.sight[name] = seen
-            self._adopt(chosen)
-            agents = tuple(agent for agent in self.wanted.agents if agent.session in chosen)
-            sight = {name: self.sight[name] for name in chosen if name in self.sight}
-            self._decide(replace(self.wanted, agents=agents), sight, whole=False)
+        self._touched |= looked
+        await asyncio.gather(*map(self._look_at_one, looked))
+        self._adopt(looked)
+        chosen = looked | set(done)
+        agents = tuple(agent for agent in self.wanted.agents if agent.session in chosen)
+        sight = {name: self.sight[name] for name in chosen if name in self.sight}
+        self._decide(replace(self.wanted, agents=agents), sight, whole=False)
 
     async def kill(self, session: SessionName, by: str) -> bool:
         """End a session at once, for a person; after whatever is under way with it. It is started again if wanted."""
@@ -130,20 +130,20 @@ class Patrol:
         return True
 
     def look_soon(self) -> None:
-        self._look_at = self.clock.now()
-        self._wake.set()
+        self._look_again(self.clock.now())
 
     async def run(self) -> None:
         """Until cancelled: whatever ends is looked at now, and whatever falls due when it does."""
         endings = self.provider.ended()  # before anything is looked at: what ends from now on is heard
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen(endings), name="endings")
-            group.create_task(every(self._until_look, self._react, clock=self.clock, wake=self._wake), name="react")
+            group.create_task(every(lambda: LATEST, self._react, clock=self.clock, wake=self._wake), name="react")
+            group.create_task(every(self._until_due, self._look_if_due, clock=self.clock, wake=self._due), name="due")
 
     async def settled(self) -> None:
         """Until nothing more follows by itself: for a pass that is made once."""
         await self._rest()
-        while self._changed or self._is_due():
+        while self._ended or self._done or self._is_due():
             await self.tick()
             await self._rest()
 
@@ -171,10 +171,17 @@ class Patrol:
             self._loaded = True
 
     def _keep(self, found: Mapping[SessionName, Seen]) -> None:
-        """What was seen, save of sessions that an action changes just now: that one tells how they stand after it."""
-        for name in [name for name in self.sight if name not in found and name not in self._under_way]:
+        """What was seen, save of sessions that something changed meanwhile: what it left in sight is newer."""
+        newer = self._touched | self._under_way.keys()
+        for name in [name for name in self.sight if name not in found and name not in newer]:
             del self.sight[name]
-        self.sight.update({name: seen for name, seen in found.items() if name not in self._under_way})
+        self.sight.update({name: seen for name, seen in found.items() if name not in newer})
+
+    def _forget_changes(self) -> None:
+        self._put_off(self._ended)
+        self._ended.clear()
+        self._done.clear()
+        self._touched.clear()
 
     def _adopt(self, names: Iterable[SessionName] | None = None) -> None:
         """Living sessions whose start is not on record: another controller's, or one that died before it wrote it."""
@@ -190,6 +197,20 @@ class Patrol:
                 self.memory.ended(name, SessionEnd(at, "ended unseen"), wished=False)
             self.memory.began(agent_of(seen), seen, ADOPTED, at=at, counted=True, told=False)
             log.get().info("agent.adopted", agent=agent_of(seen), session=name, pid=seen.pid)
+
+    async def _look_at_one(self, name: SessionName) -> None:
+        """How it is and, for one that was alive, what it said last: asked together, for a relight waits for both."""
+        before = self.sight.get(name)
+        if before is None or not before.alive:
+            seen = await self.provider.see(name)
+        else:
+            seen, words = await asyncio.gather(self.provider.see(name), self.provider.peek(name, CRASH_LINES))
+            if seen is not None and not seen.alive and seen.session_id == before.session_id:
+                self.hands.last_words[name] = words
+        if seen is None:
+            self.sight.pop(name, None)
+        else:
+            self.sight[name] = seen
 
     async def _busy_instances(self) -> frozenset[str]:
         asked = bool(self.roster.pools) or any(draining(seen) for seen in self.sight.values())
@@ -207,7 +228,9 @@ class Patrol:
         dues = [
             verdict.until for verdict in self.verdicts.values() if verdict.until is not None and verdict.until > now
         ]
-        self._look_at = min(dues, default=None)
+        if not whole and self._look_at is not None:
+            dues.append(self._look_at)  # a look at all that somebody asked for is not made by a look at a few
+        self._look_again(min(dues, default=None))
         grouped: dict[SessionName, list[Action]] = {}
         for action in made.actions:
             grouped.setdefault(action.session, []).append(action)
@@ -229,20 +252,26 @@ class Patrol:
             self._problem = f"{session}: {type(error).__name__}: {error}"
         finally:
             self._under_way.pop(session, None)
+            self._touched.add(session)
+            if session in self._later:
+                self._later.discard(session)
+                self._ended.add(session)
             if worth_a_look:
-                self._changed.add(session)
-                self._wake.set()
+                self._done.add(session)
+            self._wake.set()
 
     # ── between ticks ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self, endings: AsyncIterator[SessionName]) -> None:
         async for name in endings:
-            self._changed.add(name)
+            self._ended.add(name)
             self._wake.set()
 
-    def _until_look(self) -> timedelta:
-        if self._changed:
-            return timedelta(0)
+    def _put_off(self, ended: set[SessionName]) -> None:
+        """One that an action changes just now is looked at when that is done."""
+        self._later |= ended & self._under_way.keys()
+
+    def _until_due(self) -> timedelta:
         if self._look_at is None:
             return LATEST
         return min(max(self._look_at - self.clock.now(), SOONEST), LATEST)
@@ -250,17 +279,29 @@ class Patrol:
     def _is_due(self) -> bool:
         return self._look_at is not None and self._look_at <= self.clock.now()
 
+    async def _look_if_due(self) -> None:
+        if self._is_due():
+            self._look_at = None
+            await self._tried(self.tick())
+
     async def _react(self) -> None:
-        names, self._changed = self._changed, set()
+        self._put_off(self._ended)
+        ended, self._ended = self._ended - self._under_way.keys(), set()
+        done, self._done = self._done, set()
+        if (ended or done) and self._loaded:
+            await self._tried(self.relight(ended, done))
+
+    async def _tried(self, look: Awaitable[None]) -> None:
+        """A provider that does not answer is asked again soon."""
         try:
-            if self._is_due():
-                self._look_at = None
-                await self.tick()
-            elif names and self._loaded:
-                await self.relight(names)
+            await look
         except LampError as error:
             self._problem = error.message
-            self._look_at = self.clock.now() + AGAIN
+            self._look_again(self.clock.now() + AGAIN)
             log.get().warning("patrol.failed", error=error.message, hint=error.hint)
         else:
             self._problem = None
+
+    def _look_again(self, at: datetime | None) -> None:
+        self._look_at = at
+        self._due.set()

@@ -146,6 +146,7 @@ class Worker:
         except asyncio.CancelledError:
             if job.called_off is None:
                 raise  # this process is being torn down: whoever comes next adopts it
+            await self._forget_ended(job.row)  # called off while its end was being written down, or just after
         finally:
             del self._jobs[run]
 
@@ -248,6 +249,11 @@ class Worker:
                 log.get().warning("run.end_waits", error=error.message)
                 await self.clock.wait(asyncio.Event(), at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
         return None
+
+    async def _forget_ended(self, row: RunRow) -> None:
+        states = await self.store.read(lambda tx: tx.runs.states([row.run.id]))
+        if row.run.id not in states or states[row.run.id][0] is not RunState.RUNNING:
+            await self._forget(row)
 
     async def _forget(self, row: RunRow) -> None:
         run = row.run.id

@@ -1,13 +1,15 @@
 """Logs are events with fields: set-up, bound context, and the masking of secrets."""
 
-import logging
 import sys
 from collections.abc import MutableMapping
-from typing import Any, TextIO, cast
-
-import structlog
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from lamplighter.kit.masking import MASK, is_secret, masked
+
+if TYPE_CHECKING:
+    import structlog  # loaded with the first line that is logged: most commands log none
+
+INFO = 20
 
 
 def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -19,9 +21,11 @@ def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) 
     return event
 
 
-def set_up(stream: TextIO | None = None, *, level: int = logging.INFO, json: bool = False) -> None:
+def set_up(stream: TextIO | None = None, *, level: int = INFO, json: bool = False) -> None:
     """Called once, at a process edge. Colours only on a terminal; one JSON object a line where asked for."""
-    out = stream or sys.stderr
+    import structlog
+
+    out = _Unbreakable(stream or sys.stderr)
     last: list[Any] = (
         [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
         if json
@@ -36,10 +40,34 @@ def set_up(stream: TextIO | None = None, *, level: int = logging.INFO, json: boo
             *last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(out),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", out)),
         cache_logger_on_first_use=False,
     )
 
 
-def get() -> structlog.typing.FilteringBoundLogger:
+class _Unbreakable:
+    """A stream whose reader may leave and whose disk may fill: a line is lost then, and the work goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except (OSError, ValueError):  # the latter when it was closed
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            return
+
+
+def get() -> "structlog.typing.FilteringBoundLogger":
+    import structlog
+
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())

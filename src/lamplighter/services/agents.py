@@ -95,7 +95,8 @@ def _row(view: View, name: str, session: SessionName, agent: Agent | None) -> di
 def _state(view: View, session: SessionName, seen: Seen | None, agent: Agent | None) -> tuple[AgentState, str]:
     verdict = view.verdicts.get(session) if view.kept else None
     if verdict is not None:
-        return verdict.state, verdict.reason
+        gone = verdict.state is AgentState.RUNNING and (seen is None or not seen.alive)
+        return (AgentState.STARTING, "it just ended") if gone else (verdict.state, verdict.reason)
     if seen is not None and seen.alive:
         drains = seen.meta.get(meta.DRAIN) or seen.meta.get(meta.DRAIN_ACK)
         return (AgentState.DRAINING, seen.meta.get(meta.DRAIN_REASON, "")) if drains else (AgentState.RUNNING, "")

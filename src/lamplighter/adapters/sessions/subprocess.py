@@ -14,7 +14,7 @@ from lamplighter.adapters.sessions import output, settling, shim, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.locks import NameLocks
 from lamplighter.adapters.sessions.processes.table import Identity, Process, is_alive
-from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members, send
+from lamplighter.adapters.sessions.processes.tree import LEFTOVERS_AFTER, Marks, ProcessTable, end_all, members, send
 from lamplighter.adapters.sessions.processes.watch import all_ended, watch
 from lamplighter.adapters.sessions.records import Record, Records, locked
 from lamplighter.adapters.sessions.watches import Watches
@@ -195,6 +195,7 @@ class SubprocessProvider:
 
     async def _end_leftovers(self, before: Record) -> None:
         """Processes of the former start that outlived their program; the new start need not wait for them."""
+        await self._clock.wait(asyncio.Event(), at_most=LEFTOVERS_AFTER)  # many that fall together share one look
         marks = Marks(before.session_id, session="", city="")
         await end_all(self._table, lambda table: members(table, (), marks), grace=GRACE)
 

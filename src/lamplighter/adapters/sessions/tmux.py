@@ -13,7 +13,7 @@ from lamplighter.adapters.sessions import settling, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.locks import NameLocks, held
 from lamplighter.adapters.sessions.processes.table import Process, identity_of
-from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members
+from lamplighter.adapters.sessions.processes.tree import LEFTOVERS_AFTER, Marks, ProcessTable, end_all, members
 from lamplighter.adapters.sessions.processes.watch import watch
 from lamplighter.adapters.sessions.records import Record, Records
 from lamplighter.adapters.sessions.tmux_client import TmuxAbsent, TmuxClient, session_word
@@ -64,6 +64,7 @@ class TmuxProvider:
         self._typing = NameLocks()
         self._watches = Watches()
         self._stirred: set[str] = set()  # sessions whose exit status the server will never tell
+        self._missed: set[str] = set()  # sessions that were gone before they could be watched
         self._last: dict[SessionName, Pane] = {}
         self._aside: set[asyncio.Task[None]] = set()
 
@@ -120,11 +121,14 @@ class TmuxProvider:
             await self._tmux.call("send-keys", "-t", pane.id, "--", *words)
 
     async def peek(self, name: SessionName, lines: int = 50) -> str:
-        pane = await self._pane(name)
-        if pane is None:
-            return ""
-        with contextlib.suppress(TmuxAbsent):
-            text = await self._capture(pane.id, f"-{lines}" if lines > 0 else "-")
+        text = await self._glance(name, f"-{lines}" if lines > 0 else "-")
+        if text is None:
+            pane = await self._pane(name)
+            if pane is None:
+                return ""
+            with contextlib.suppress(TmuxAbsent):
+                text = await self._capture(pane.id, f"-{lines}" if lines > 0 else "-")
+        if text is not None:
             found = [line.rstrip() for line in text.rstrip().splitlines()]
             return "\n".join(found[-lines:] if lines > 0 else found)
         return ""
@@ -264,6 +268,7 @@ class TmuxProvider:
             raise StopFailed(name, "some of its processes outlived SIGKILL")
 
     async def _end_leftovers(self, before: Record) -> None:
+        await self._clock.wait(asyncio.Event(), at_most=LEFTOVERS_AFTER)  # many that fall together share one look
         marks = Marks(before.session_id, session="", city="")
         await end_all(self._table, lambda table: members(table, (), marks), grace=GRACE)
 
@@ -343,9 +348,14 @@ class TmuxProvider:
 
     def _watch_all(self, panes: Iterable[Pane]) -> None:
         for pane in panes:
-            who = None if pane.dead or pane.pid is None else identity_of(pane.pid)
-            if who is not None and pane.session_id not in self._watches:
+            if pane.dead or pane.pid is None or pane.session_id in self._watches:
+                continue
+            who = identity_of(pane.pid)
+            if who is not None:
                 self._watches.add(pane.session_id, watch(who, partial(self._ended, pane)))
+            elif pane.session_id not in self._missed:  # gone already, and the server has yet to notice
+                self._missed.add(pane.session_id)
+                asyncio.get_running_loop().call_soon(self._endings.announce, pane.name)
 
     def _ended(self, pane: Pane) -> None:
         self._watches.ended(pane.session_id)
@@ -391,6 +401,22 @@ class TmuxProvider:
             "display-message", "-p", "-t", pane, "#{cursor_x},#{cursor_y},#{history_size},#{pane_dead}",
             ";", "capture-pane", "-p", "-t", pane,
         )  # fmt: skip
+
+    async def _glance(self, name: SessionName, start: str) -> str | None:
+        """By the pane it had when it was last seen, in one call; None where that is not its pane any more."""
+        known = self._last.get(name)
+        if known is None:
+            return None
+        pane = known.id
+        try:
+            said = await self._tmux.call(
+                "display-message", "-p", "-t", pane, "#{@lamp_city} #{@lamp_name}",
+                ";", "capture-pane", "-p", "-J", "-t", pane, "-S", start,
+            )  # fmt: skip
+        except TmuxAbsent:
+            return None
+        owner, _, text = said.partition("\n")
+        return text if owner == f"{self._city} {name}" else None
 
     async def _capture(self, pane: str, start: str) -> str:
         return await self._tmux.call("capture-pane", "-p", "-J", "-t", pane, "-S", start)

@@ -1,11 +1,11 @@
 """Calls to the tmux server of one city, each with a time limit."""
 
 import asyncio
-import contextlib
 import hashlib
 import os
 import shlex
 import shutil
+import subprocess
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -43,23 +43,9 @@ class TmuxClient:
     socket: Path
     env: dict[str, str]
 
-    async def call(self, *words: str, stdin: bytes | None = None) -> str:
+    async def call(self, *words: str, stdin: bytes = b"") -> str:
         """Raises TmuxAbsent, or ProviderUnavailable where tmux is missing, hangs or refuses."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                "tmux", "-u", "-S", str(self.socket), "-f", os.devnull, *words,
-                env=self.env, start_new_session=True,
-                stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            )  # fmt: skip
-        except FileNotFoundError:
-            raise ProviderUnavailable(
-                "tmux is not installed.", hint='Install it, or set provider = "subprocess" in [session] of city.toml.'
-            ) from None
-        out, err = await self._within(process, stdin)
-        if process.returncode:
-            _raise(err.decode(errors="replace").strip(), words)
-        return out.decode(errors="replace")
+        return await asyncio.to_thread(self._call, words, stdin)
 
     async def new_session(self, name: str, *words: str) -> str:
         """Create a session, the server too where none runs; what `-P -F` in `words` asks for."""
@@ -68,20 +54,30 @@ class TmuxClient:
         first = ("if-shell", "-F", "#{@lamp_server}", "", _SET_SERVER_OPTIONS)
         return await self.call("start-server", ";", *first, ";", "new-session", "-d", "-s", name, *words)
 
-    async def _within(self, process: asyncio.subprocess.Process, stdin: bytes | None) -> tuple[bytes, bytes]:
+    def _call(self, words: tuple[str, ...], stdin: bytes) -> str:
+        """By the standard library's own children, on a thread, not by the loop's.
+
+        uvloop forks the whole process for each, which takes four times as long, and its children inherit the ends of
+        their own pipes a second time: a server that a call starts would keep them, and the answer would never end.
+        """
+        command = ["tmux", "-u", "-S", str(self.socket), "-f", os.devnull, *words]
         try:
-            async with asyncio.timeout(CALL_LIMIT.total_seconds()):
-                return await process.communicate(stdin)
-        except TimeoutError:
+            done = subprocess.run(
+                command, env=self.env, start_new_session=True, input=stdin, capture_output=True, check=False,
+                timeout=CALL_LIMIT.total_seconds(),
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise ProviderUnavailable(
+                "tmux is not installed.", hint='Install it, or set provider = "subprocess" in [session] of city.toml.'
+            ) from None
+        except subprocess.TimeoutExpired:
             raise ProviderUnavailable(
                 f"tmux did not answer within {CALL_LIMIT.total_seconds():g} s.",
                 hint=f"Its server at {self.socket} hangs; look at it, or end it.",
             ) from None
-        finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+        if done.returncode:
+            _raise(done.stderr.decode(errors="replace").strip(), words)
+        return done.stdout.decode(errors="replace")
 
 
 def socket_path(state_dir: Path, city: str, runtime_dir: Path) -> Path:

@@ -34,13 +34,14 @@ def are_installed(city: City, agent: Agent, provider: str) -> bool:
 
 
 def hook_files(names: tuple[str, ...], city_root: Path, work_dir: Path) -> tuple[HookFile, ...]:
-    makers = {
-        "claude": HookFile(city_root / CLAUDE_SETTINGS, _claude()),
-        "gemini": HookFile(work_dir / ".gemini/settings.json", _gemini()),
-        "opencode": HookFile(work_dir / ".opencode/plugins/lamplighter.js", _OPENCODE),
-        "copilot": HookFile(work_dir / ".github/copilot-instructions.md", _COPILOT),
+    places = {
+        "claude": (city_root / CLAUDE_SETTINGS, _claude),
+        "gemini": (work_dir / ".gemini/settings.json", _gemini),
+        "opencode": (work_dir / ".opencode/plugins/lamplighter.js", lambda: _OPENCODE),
+        "copilot": (work_dir / ".github/copilot-instructions.md", lambda: _COPILOT),
     }
-    return tuple(makers[name] for name in dict.fromkeys(names) if name in makers)
+    chosen = [places[name] for name in dict.fromkeys(names) if name in places]
+    return tuple(HookFile(path, content()) for path, content in chosen)
 
 
 def _calls(*commands: str) -> list[dict[str, object]]:

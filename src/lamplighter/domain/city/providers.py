@@ -49,7 +49,9 @@ def declared_program(city: City, agent: Agent, detected: str = "") -> Program | 
 
 def program(city: City, agent: Agent, installed: Callable[[str], bool]) -> Program:
     """Raises NoProgram. `installed` says whether a command is on the path."""
-    found = declared_program(city, agent, _detected(city, installed))
+    found = declared_program(city, agent)
+    if found is None and not (agent.provider or city.workspace.provider):
+        found = declared_program(city, agent, _detected(city, installed))  # a look along the whole path, only here
     if found is None:
         name = agent.provider or city.workspace.provider
         said = f"names provider `{name}`, which is not known{did_you_mean(name, known_providers(city))}"

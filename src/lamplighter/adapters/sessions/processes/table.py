@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 
@@ -39,6 +40,9 @@ class Process:
         return Identity(self.pid, self.start, boot_id())
 
 
+_NOBODY: Mapping[int, Process] = MappingProxyType({})
+
+
 def on_linux() -> bool:
     """Asked at run time, so that a type check on one system covers the code for both."""
     return sys.platform.startswith("linux")
@@ -64,8 +68,9 @@ def is_alive(who: Identity) -> bool:
     return who.boot == boot_id() and identity_of(who.pid) == who
 
 
-def all_processes() -> Mapping[int, Process]:
-    found = _all_from_proc() if on_linux() else parse_ps(_ps("-A", "-E", "-ww"))
+def all_processes(known: Mapping[int, Process] = _NOBODY) -> Mapping[int, Process]:
+    """`known` is what an earlier look found: whose session a process was started for does not change with its life."""
+    found = _all_from_proc(known) if on_linux() else parse_ps(_ps("-A", "-E", "-ww"))
     return {process.pid: process for process in found}
 
 
@@ -116,10 +121,15 @@ def _ps(*which: str) -> str:
     ).stdout
 
 
-def _all_from_proc() -> Iterator[Process]:
+def _all_from_proc(known: Mapping[int, Process]) -> Iterator[Process]:
     for entry in os.listdir(_PROC):  # noqa: PTH208  plain names are half the cost of paths
         if entry.isdigit() and (process := _one_from_proc(int(entry))) is not None:
-            yield _with_session(process)
+            before = known.get(process.pid)
+            if before is not None and before.start == process.start and before.session_id:
+                marks = (before.session_id, before.session, before.city)
+                yield Process(process.pid, process.parent, process.start, process.name, process.zombie, *marks)
+            else:
+                yield _with_session(process)
 
 
 def _with_session(process: Process) -> Process:

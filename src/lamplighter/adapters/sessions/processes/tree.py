@@ -10,6 +10,7 @@ from datetime import timedelta
 from lamplighter.adapters.sessions.processes.table import Identity, Process, all_processes, identity_of, on_linux
 from lamplighter.adapters.sessions.processes.watch import all_ended
 
+LEFTOVERS_AFTER = timedelta(milliseconds=500)
 _KILL_ROUNDS = 5
 _KILL_WAIT = timedelta(seconds=2)
 
@@ -36,6 +37,7 @@ class ProcessTable:
     def __init__(self) -> None:
         self._next: asyncio.Task[Mapping[int, Process]] | None = None
         self._running: asyncio.Task[Mapping[int, Process]] | None = None
+        self._found: Mapping[int, Process] = {}
 
     async def look(self) -> Mapping[int, Process]:
         if self._next is None:
@@ -46,7 +48,8 @@ class ProcessTable:
         if running is not None:
             await asyncio.wait({running})
         self._running, self._next = self._next, None
-        return await asyncio.to_thread(all_processes)
+        self._found = await asyncio.to_thread(all_processes, self._found)
+        return self._found
 
 
 def members(table: Mapping[int, Process], roots: Iterable[Identity], marks: Marks) -> list[Process]:

@@ -1,0 +1,268 @@
+"""`lamp start`, `stop`, `daemon`, `agent`, `session`, `hook`, `mail`: on real sessions, with a daemon and without."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lamp_program import ENVIRONMENT, Said, here, lamp
+
+HEAD = '[workspace]\nname = "{name}"\n[session]\nprovider = "{provider}"\n[daemon]\nshutdown_timeout = "2s"\n'
+MAYOR = '[[agents]]\nname = "mayor"\nstart_command = "echo I rule; exec sleep 600"\n'
+PROVIDERS = ["subprocess", "tmux"]
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Makes cities; whatever they run is stopped at the end."""
+    made: list[Path] = []
+
+    def city(text: str = MAYOR, *, name: str = "town", provider: str = "subprocess") -> Path:
+        root = tmp_path / name
+        assert here("init", str(root)).code == 0
+        (root / "city.toml").write_text(HEAD.format(name=name, provider=provider) + text)
+        made.append(root)
+        return root
+
+    yield city
+    for root in made:
+        said = here("stop", "--city", str(root))
+        assert said.code == 0, said
+
+
+def agents(root: Path) -> dict[str, dict[str, object]]:
+    return {row["name"]: row for row in here("agent", "list", "--json", "--city", str(root)).json}
+
+
+def until(check: Callable[[], object], within: float = 30) -> None:
+    deadline = time.monotonic() + within
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def alive(pid: object) -> bool:
+    assert isinstance(pid, int)
+    return Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_one_pass_starts_what_is_wanted_and_leaves_and_a_second_starts_nothing(make: Make, provider: str) -> None:
+    root = make(provider=provider)
+    said = lamp("start", cwd=root)
+    assert (said.code, said.out) == (0, "Started agent `mayor` (initial start).\nCity started.\n"), said
+    pid = agents(root)["mayor"]["pid"]
+    assert alive(pid)
+    assert lamp("start", cwd=root).out == "City started.\n"
+    assert agents(root)["mayor"]["pid"] == pid
+    stopped = lamp("stop", cwd=root)
+    assert (stopped.code, stopped.out) == (0, "Stopped agent `mayor`.\nCity stopped.\n")
+    until(lambda: not alive(pid), within=5)
+    assert agents(root)["mayor"]["state"] == "stopped"
+    assert lamp("stop", cwd=root).out == "The city was not running.\n"
+
+
+def test_one_pass_with_a_command_that_does_not_exist_says_so_and_fails_and_starts_the_others(make: Make) -> None:
+    root = make(
+        '[[agents]]\nname = "lost"\nprovider = "ghost"\n' + MAYOR + '[providers.ghost]\ncommand = "no-such-1"\n'
+    )
+    said = lamp("start", cwd=root)
+    assert said.code == 1
+    assert "Problem in agent lost: Agent `lost` needs `no-such-1`, which is not on the path." in said.out
+    assert agents(root)["mayor"]["state"] == "running"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_daemon_in_the_background_keeps_agents_and_takes_them_down(make: Make, provider: str) -> None:
+    root = make(provider=provider)
+    assert lamp("daemon", "status", cwd=root).code == 1
+    assert lamp("daemon", "start", cwd=root).code == 0
+    again = lamp("daemon", "start", cwd=root)
+    assert (again.code, "already runs this city" in again.err) == (4, True)
+    assert lamp("up", cwd=root).code == 4, "two controllers"
+    until(lambda: agents(root)["mayor"]["state"] == "running")
+    pid = agents(root)["mayor"]["pid"]
+    assert isinstance(pid, int)
+    os.kill(pid, 9)
+    until(lambda: agents(root)["mayor"]["pid"] not in {None, pid})
+    assert lamp("daemon", "status", "--json", cwd=root).json["problems"] == {}
+    assert "agent.started" in lamp("daemon", "logs", "-n", "5", cwd=root).out
+    pid = agents(root)["mayor"]["pid"]
+    assert lamp("stop", cwd=root).code == 0
+    assert not alive(pid)
+    assert not (root / ".gc/controller.sock").exists()
+    assert not (root / ".gc/daemon.pid").exists()
+
+
+def test_a_daemon_that_cannot_run_says_why_at_once(make: Make) -> None:
+    root = make()
+    (root / "city.toml").write_text("[broken")
+    said = lamp("daemon", "start", cwd=root)
+    assert said.code == 5
+    assert "is not valid TOML" in said.err
+    (root / "city.toml").write_text(HEAD.format(name="town", provider="subprocess"))
+
+
+def test_an_unwritable_log_is_told(make: Make) -> None:
+    root = make()
+    (root / ".gc/daemon.log").mkdir()
+    said = lamp("daemon", "start", cwd=root)
+    assert (said.code, "cannot be written" in said.err) == (5, True)
+
+
+def test_outputs_that_cannot_be_written_stop_no_other_agent(make: Make) -> None:
+    """A file stands where the one agent's session directory must be; the other does not notice."""
+    root = make(MAYOR + '[[agents]]\nname = "deputy"\nstart_command = "exec sleep 600"\n')
+    (root / ".gc/sessions").mkdir()
+    (root / ".gc/sessions/gc-town-mayor").write_text("in the way")
+    (root / ".gc/sessions/gc-town-mayor").chmod(0o400)
+    assert lamp("daemon", "start", cwd=root).code == 0
+    until(lambda: agents(root)["deputy"]["state"] == "running")
+    status = here("status", "--json", "--city", str(root)).json
+    assert [row["name"] for row in status["agents"] if row["state"] == "running"][-1:] == ["deputy"]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_two_cities_with_like_names_never_touch_each_other(make: Make, provider: str) -> None:
+    foo, foo_bar = make(name="foo", provider=provider), make(name="foo-bar", provider=provider)
+    for root in (foo, foo_bar):
+        assert lamp("daemon", "start", cwd=root).code == 0
+        until(lambda root=root: agents(root)["mayor"]["state"] == "running")
+    pid = agents(foo_bar)["mayor"]["pid"]
+    (foo / "city.toml").write_text(HEAD.format(name="foo", provider=provider))
+    until(lambda: agents(foo) == {})
+    assert lamp("stop", cwd=foo).code == 0
+    assert agents(foo_bar)["mayor"]["pid"] == pid
+    assert alive(pid)
+
+
+def test_a_configuration_that_breaks_while_the_city_runs_is_told_and_the_agents_run_on(make: Make) -> None:
+    root = make()
+    assert lamp("daemon", "start", cwd=root).code == 0
+    until(lambda: agents(root)["mayor"]["state"] == "running")
+    pid = agents(root)["mayor"]["pid"]
+    good = (root / "city.toml").read_text()
+    (root / "city.toml").write_text(good.replace("[[agents]]", "[[agnets]]"))
+    until(lambda: here("status", "--json", "--city", str(root)).json["controller"]["config_error"])
+    status = here("status", "--json", "--city", str(root)).json
+    assert "agnets" in status["controller"]["config_error"]
+    assert [(row["name"], row["pid"]) for row in status["agents"]] == [("mayor", pid)]
+    deputy = '[[agents]]\nname = "deputy"\nstart_command = "sleep 600"\n'
+    (root / "city.toml").write_text(good + deputy)
+    until(lambda: agents(root).get("deputy", {}).get("state") == "running")
+    assert agents(root)["mayor"]["pid"] == pid
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_words_to_an_agent(make: Make, provider: str) -> None:
+    body = "start_command = '''echo ready; while read -r line; do echo \"heard $line\"; done'''\n"
+    root = make('[[agents]]\nname = "mayor"\n' + body, provider=provider)
+
+    def call(*words: str) -> Said:
+        return here(*words, "--city", str(root))
+
+    assert lamp("daemon", "start", cwd=root).code == 0
+    until(lambda: "ready" in call("agent", "peek", "mayor").out)
+    assert call("agent", "nudge", "mayor", "light", "the", "lamps").code == 0
+    until(lambda: "heard light the lamps" in call("agent", "logs", "mayor").out)
+    assert call("agent", "drain", "mayor").code == 0
+    until(lambda: agents(root)["mayor"]["state"] == "draining")
+    assert call("agent", "undrain", "mayor").code == 0
+    until(lambda: agents(root)["mayor"]["state"] == "running")
+    before = agents(root)["mayor"]["session_id"]
+    assert call("agent", "restart", "mayor").code == 0
+    assert agents(root)["mayor"]["session_id"] != before
+    assert call("agent", "kill", "mayor").code == 0
+    until(lambda: agents(root)["mayor"]["state"] == "running")
+    story = call("agent", "show", "mayor", "--json").json
+    assert [action["message"] for action in story["actions"]] == [
+        "initial start", "asked by human", "asked by human", "restart requested by human",
+        "restart requested by human", "killed by human", "wanted again",
+    ]  # fmt: skip
+    assert call("agent", "suspend", "mayor").code == 0
+    until(lambda: agents(root)["mayor"]["pid"] is None)
+    assert call("agent", "nudge", "mayor", "hello").code == 4
+    assert call("agent", "resume", "mayor").code == 0
+    until(lambda: agents(root)["mayor"]["state"] == "running")
+    rows = call("session", "list", "--all", "--json").json
+    assert [row["state"] for row in rows] == ["running", "ended", "ended", "ended"]
+    shown = call("session", "show", str(rows[-1]["id"]), "--json").json
+    assert (shown["agent"], shown["end_reason"]) == ("mayor", "restart requested by human")
+    assert call("agent", "show", "nobody").code == 3
+
+
+def test_an_agent_that_crashes_again_and_again_is_quarantined_and_a_person_lifts_it(make: Make) -> None:
+    root = make('[[agents]]\nname = "weak"\nstart_command = "echo no oil; exit 1"\n')
+    text = (root / "city.toml").read_text()
+    (root / "city.toml").write_text(text.replace("[daemon]\n", "[daemon]\nmax_restarts = 2\n"))
+    assert lamp("daemon", "start", cwd=root).code == 0
+    until(lambda: agents(root)["weak"]["state"] == "quarantined")
+    row = agents(root)["weak"]
+    assert row["quarantined_until"]
+    assert row["starts_in_window"] == 2
+    assert lamp("restart", cwd=root).code == 0
+    assert agents(root)["weak"]["state"] == "quarantined", "it outlives the daemon"
+    starts = len(here("agent", "show", "weak", "--json", "--city", str(root)).json["starts"])
+    assert here("agent", "unquarantine", "weak", "--city", str(root)).code == 0
+    until(lambda: len(here("agent", "show", "weak", "--json", "--city", str(root)).json["starts"]) > starts)
+
+
+def test_from_inside_a_session_the_identity_comes_from_the_environment(make: Make) -> None:
+    inside = (
+        "lamp hook > hook; lamp mail inbox --json > inbox; lamp prime > prime; lamp agent drain-check; "
+        "echo $? > drain; lamp mail send human done; lamp agent drain-ack > ack; touch finished; exec sleep 600"
+    )
+    root = make(f"[[agents]]\nname = \"mayor\"\nstart_command = '''{inside}'''\n")
+    city = ("--city", str(root))
+    assert here("bead", "create", "dig", "--assignee", "mayor", *city).code == 0
+    assert here("mail", "send", "mayor", "be", "quick", *city).code == 0
+    assert here("mail", "send", "nobody", "hello", *city).code == 3
+    assert lamp("start", cwd=root).code == 0
+    until((root / "finished").exists)
+    assert "dig" in (root / "hook").read_text()
+    assert [row["title"] for row in json.loads((root / "inbox").read_text())] == ["be quick"]
+    assert "You are an agent of the city `town`" in (root / "prime").read_text()
+    assert (root / "drain").read_text() == "1\n"
+    assert (root / "ack").read_text() == "mayor has finished.\n"
+    (message,) = here("mail", "inbox", "--json", *city).json
+    assert (message["from"], message["title"]) == ("mayor", "done")
+    assert "done" in here("mail", "read", message["id"], *city).out
+    assert here("mail", "check", *city).code == 1
+
+
+def test_what_a_suspended_agent_is_told_is_nothing(make: Make) -> None:
+    root = make('[[agents]]\nname = "mayor"\nstart_command = "sleep 600"\nsuspended = true\n')
+    city = ("--city", str(root))
+    assert here("bead", "create", "dig", "--assignee", "mayor", *city).code == 0
+    assert (here("hook", "mayor", *city).code, here("prime", "mayor", *city).out) == (1, "")
+    said = here("hook", "mayor", "--inject", *city)
+    assert (said.code, said.out) == (0, "")
+
+
+def test_a_unit_kills_only_the_daemon_and_revives_only_after_failure(make: Make, tmp_path: Path) -> None:
+    root = make()
+    done = subprocess.run(
+        [sys.executable, "-m", "lamplighter", "daemon", "install", "--json", "--city", str(root)],
+        env=ENVIRONMENT | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "PATH": str(tmp_path / "empty")},
+        check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    said = json.loads(done.stdout)
+    unit = Path(said["path"])
+    text = unit.read_text()
+    assert unit.is_relative_to(tmp_path / "config/systemd/user")
+    assert "\nKillMode=process\n" in text
+    assert "\nRestart=on-failure\n" in text
+    assert str(tmp_path / "empty") in text, "the PATH of whoever installs it"
+    assert [line.split()[0] for line in said["left"]] == ["systemctl", "systemctl"], "to be run by hand"
+    subprocess.run(
+        [sys.executable, "-m", "lamplighter", "daemon", "uninstall", "--city", str(root)],
+        env=ENVIRONMENT | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "PATH": str(tmp_path / "empty")},
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert not unit.exists()

@@ -1,0 +1,41 @@
+"""A log whose reader left, or whose disk is full, stops nobody."""
+
+import io
+import os
+
+import pytest
+import structlog
+
+from lamplighter.kit import log
+
+
+class Full(io.StringIO):
+    def write(self, _text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> object:
+    yield
+    structlog.reset_defaults()
+
+
+def test_a_full_disk_loses_the_line_and_nothing_else() -> None:
+    log.set_up(Full())
+    log.get().info("still.here", n=1)
+
+
+def test_a_reader_that_left_loses_the_line_and_nothing_else() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as stream:
+        log.set_up(stream)
+        log.get().info("still.here", n=1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writing)  # so that closing finds somewhere to put what is left
+
+
+def test_secrets_are_masked_in_what_is_written() -> None:
+    out = io.StringIO()
+    log.set_up(out)
+    log.get().info("opened", url="postgresql://me:hush@host/db", api_key="hush")
+    assert "hush" not in out.getvalue()
