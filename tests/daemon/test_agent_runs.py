@@ -225,6 +225,22 @@ async def test_case_20_a_start_that_was_cut_off_before_it_was_told_is_taken_up(l
     assert (loops.root / "starts").read_text().split() == ["started", "started"], "the second by this test, no third"
 
 
+async def test_a_session_goes_on_when_its_configuration_is_gone(loops: Loops) -> None:
+    os.mkfifo(loops.root / "go")
+    await loops.store.transact(executing.sync_configurations, (Configuration(name="web"),), loops.clock.now())
+    await add(loops, "long", "cat go; exit 5", agent={"configuration": "web"})
+    run = await begin(loops, "long")
+    for task in set(loops.parts.worker.tasks.running):
+        task.cancel()
+    await loops.parts.worker.tasks.all_done()
+    await loops.store.transact(executing.sync_configurations, (), loops.clock.now())
+    await loops.store.transact(owners.void, "own_first", act=loops.act)
+    await loops.parts.dispatcher.tick()
+    (loops.root / "go").write_text("")
+    row = await finished(loops, run)
+    assert (row.run.reason, row.run.exit_code) == ("no_completion", 5)
+
+
 @pytest.mark.parametrize(
     ("agent", "reason", "state"),
     [

@@ -85,6 +85,8 @@ class AgentRuns:
         fresh = await self.store.read(runs.get, row.run.id)
         if fresh.run.ended:
             return None
+        if fresh.run.session_id is not None:
+            return await self._follow(fresh, await self._plan_if_any(fresh))
         try:
             plan = await self._plan(fresh)
             begun = await self._begun(fresh, plan)
@@ -95,6 +97,14 @@ class AgentRuns:
         except StartFailed as error:
             return replace(_not_begun("not_started", error), output_tail=error.output[-TAIL:])
         return await self._follow(begun, plan)
+
+    async def _plan_if_any(self, row: RunRow) -> RunPlan | None:
+        """A session that is up goes on, also where the configuration that it was started by is another by now."""
+        try:
+            return await self._plan(row)
+        except CannotRun as error:
+            log.get().warning("run.plan_gone", run=row.run.id, error=error.message)
+            return None
 
     async def _plan(self, row: RunRow) -> RunPlan:
         known = await self.store.read(executing.configurations)
@@ -110,8 +120,6 @@ class AgentRuns:
     async def _begun(self, row: RunRow, plan: RunPlan) -> RunRow:
         """Its session is up and on record: now, by an earlier try, or by a process that died before it told."""
         name = SessionName(row.run.id)
-        if row.run.session_id is not None and row.facts.prompt_sent_at is not None:
-            return row
         seen = await self.sessions.see(name)
         place = _Place(Path(), "unknown", "taken up after a crash")
         if seen is None or _never_ran(seen):
@@ -171,7 +179,7 @@ class AgentRuns:
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _follow(self, row: RunRow, plan: RunPlan) -> runs.Ending | None:
+    async def _follow(self, row: RunRow, plan: RunPlan | None) -> runs.Ending | None:
         ended = self._ended.setdefault(row.run.id, asyncio.Event())
         transcript = await self._transcript(row, plan)
         seen = await self._look(row, ended)
@@ -273,11 +281,7 @@ class AgentRuns:
         self._ended.pop(run, None)
 
     async def _last_words(self, row: RunRow) -> None:
-        try:
-            plan = await self._plan(row)
-        except LampError:
-            plan = None
-        transcript = await self._transcript(row, plan)
+        transcript = await self._transcript(row, await self._plan_if_any(row))
         await transcript.read(to_the_end=True)
 
     async def _release(self, row: RunRow) -> None:
