@@ -121,7 +121,6 @@ def fire(city: Path, count: int, first: int) -> None:
         store.close()
 
 
-@pytest.mark.serial
 @pytest.mark.timeout(300)
 def test_killed_again_and_again_every_agent_run_ends_and_none_is_prompted_twice(
     agents_city: Path, processes: Children
