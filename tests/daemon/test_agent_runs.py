@@ -14,6 +14,7 @@ import pytest
 from loops_city import Loops
 
 from lamplighter.adapters.sessions.processes.table import all_processes
+from lamplighter.daemon.run_upkeep import RunUpkeep
 from lamplighter.domain.access import of_run, owner
 from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.city.sections import Runs
@@ -394,3 +395,18 @@ async def test_an_artifact_store_that_is_away_is_tried_again(loops: Loops) -> No
     )
     assert (row.run.state, item["state"], item["attempts"]) == (RunState.FAILED, "pending", 1)
     assert await loops.store.read(outbox.next_due_at) is not None
+
+
+async def test_what_runs_left_behind_is_removed_in_time(loops: Loops) -> None:
+    a_repository(loops.root / "web")
+    await add(loops, "writes", "echo lit > lamp.txt; exit 1", rig="web")
+    row = await loops.work("writes:rig:web")
+    upkeep = RunUpkeep(loops.store, loops.clock, loops.parts.agents, loops.artifacts)
+    assert await upkeep.prune_artifacts(timedelta(hours=1)) == 0
+    assert await upkeep.discard_worktrees(timedelta(hours=1)) == 0
+    assert await upkeep.prune_artifacts(timedelta(0)) == 1
+    assert await upkeep.discard_worktrees(timedelta(0)) == 1
+    assert await loops.artifacts.keys("runs/") == []
+    assert (await loops.get(row.run.id)).facts.worktree is None
+    assert list((loops.root / ".gc" / "worktrees").iterdir()) == []
+    assert await loops.store.read(lambda tx: tx.artifacts.of(row.run.id)) == []
