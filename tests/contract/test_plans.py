@@ -170,6 +170,13 @@ ASKS = {
     "runs by state": lambda tx: tx.runs.page(state=RunState.RUNNING, limit=10),
     "old runs": lambda tx: tx.runs.old(before=AT, before_id="run_000050", limit=10),
     "history": lambda tx: tx.trigger_events.history("aut_1", limit=10),
+    "overdue runs": lambda tx: tx.runs.overdue(AT, limit=10),
+    "stale agent runs": lambda tx: tx.runs.stale(AT, silent_since=AT, limit=10),
+    "kept worktrees": lambda tx: tx.runs.with_worktree("here", before=AT, limit=10),
+    "sessions of a run": lambda tx: tx.sessions.of_run("run_000001"),
+    "artifacts of a run": lambda tx: tx.artifacts.of("run_000001"),
+    "old artifacts": lambda tx: tx.artifacts.old(before=AT, limit=10),
+    "a transcript": lambda tx: tx.transcripts.after("ses_1"),
 }
 INDEX = {
     "after": {"sqlite": "INTEGER PRIMARY KEY (rowid>?)", "postgres": "Index Scan using events_"},
@@ -200,8 +207,19 @@ INDEX = {
     "runs by state": {"sqlite": "runs_by_state", "postgres": "runs_"},
     "old runs": {"sqlite": "autoindex_runs", "postgres": "runs_pkey"},
     "history": {"sqlite": "trigger_events_of", "postgres": "trigger_events_of"},
+    "overdue runs": {"sqlite": "INDEX runs_", "postgres": "runs_"},
+    "stale agent runs": {"sqlite": "INDEX runs_", "postgres": "runs_"},
+    "kept worktrees": {"sqlite": "runs_with_worktree", "postgres": "runs_"},
+    "sessions of a run": {"sqlite": "sessions_of_run", "postgres": ""},
+    "artifacts of a run": {"sqlite": "PRIMARY KEY", "postgres": ""},
+    "old artifacts": {"sqlite": "artifacts_by_age", "postgres": ""},
+    "a transcript": {"sqlite": "PRIMARY KEY", "postgres": ""},
 }
-SORTED_ANYWAY = {"by label", "types of new events", "leases of an owner", "claims of an owner", "active of one"}
+SORTED_ANYWAY = {
+    "by label", "types of new events", "leases of an owner", "claims of an owner", "active of one", "overdue runs",
+    "stale agent runs",
+    "sessions of a run",
+}  # fmt: skip
 """Few rows of one label, type or owner may well be sorted."""
 
 

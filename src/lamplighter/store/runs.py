@@ -49,7 +49,7 @@ ANY_ACTIVE = f"SELECT 1 AS found FROM runs WHERE city_id = :city AND {ACTIVE_STA
 # the index runs_active serves this
 OVERDUE = f"""
     SELECT id FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND deadline_at <= :now
-        AND NOT (action = 'agent' AND state = 'running') ORDER BY id LIMIT :limit"""
+        AND NOT (action = 'agent' AND state = 'running') ORDER BY deadline_at, id LIMIT :limit"""
 # the index runs_by_state serves this; running exec and agent runs whose holder is gone
 ORPHANS = f"""
     SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND state = 'running' AND action <> 'formula'
@@ -113,11 +113,11 @@ BEGAN = """
 SPENT = """
     UPDATE runs SET tokens = :tokens, cost = :cost, last_activity_at = :now WHERE city_id = :city AND id = :id"""
 SET_WORKTREE = "UPDATE runs SET worktree = :worktree WHERE city_id = :city AND id = :id"
-# the index runs_active serves this; agent runs that need a look: past their deadline or silent for long
+# the index runs_by_state serves this; agent runs that need a look: past their deadline or silent for long
 STALE = f"""
     SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND action = 'agent'
         AND (deadline_at <= :now OR (state = 'running' AND last_activity_at < :silent_since))
-    ORDER BY id LIMIT :limit"""
+    ORDER BY deadline_at, id LIMIT :limit"""
 # the index runs_with_worktree serves this
 WITH_WORKTREE = f"""
     SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND worktree IS NOT NULL AND node = :node
@@ -351,7 +351,7 @@ class Runs:
         self._db.execute(SET_WORKTREE, {"city": self._city, "id": run, "worktree": _written(worktree)})
 
     def stale(self, now: datetime, *, silent_since: datetime, limit: int) -> list[RunRow]:
-        """Agent runs under way that are past their deadline or were silent for long; the oldest first."""
+        """Agent runs under way that are past their deadline or were silent for long; the longest overdue first."""
         params = {"city": self._city, "now": stamp(now), "silent_since": stamp(silent_since), "limit": limit}
         return [_row(row) for row in self._db.rows(STALE, params)]
 
