@@ -22,8 +22,8 @@ _COLUMNS = """
 GET = _COLUMNS + " AND id = :id"
 # served by sessions_by_age, or sessions_of_agent where one is named
 LATEST = _COLUMNS + " {} ORDER BY started_at DESC, id DESC LIMIT :limit"
-# the index sessions_of_run serves this
-OF_RUN = _COLUMNS + " AND run_id = :run ORDER BY started_at, id"
+# the index sessions_of_run serves this; asked for in order, all sessions of the city would be read by age
+OF_RUN = _COLUMNS + " AND run_id = :run"
 # What an agent said of its run; how its program ended comes later.
 REPORT = """
     UPDATE sessions SET outcome = :outcome, summary = :summary WHERE city_id = :city AND run_id = :run"""
@@ -109,7 +109,8 @@ class Sessions:
 
     def of_run(self, run: str) -> list[SessionRow]:
         """In order of their start."""
-        return [_session(row) for row in self._db.rows(OF_RUN, {"city": self._city, "run": run})]
+        found = [_session(row) for row in self._db.rows(OF_RUN, {"city": self._city, "run": run})]
+        return sorted(found, key=lambda session: (session.started_at, session.id))
 
     def report(self, run: str, outcome: str, summary: str) -> None:
         self._db.execute(REPORT, {"city": self._city, "run": run, "outcome": outcome, "summary": summary or None})
