@@ -22,8 +22,9 @@ _COLUMNS = """
 GET = _COLUMNS + " AND id = :id"
 # served by sessions_by_age, or sessions_of_agent where one is named
 LATEST = _COLUMNS + " {} ORDER BY started_at DESC, id DESC LIMIT :limit"
-# the index sessions_of_run serves this; asked for in order, all sessions of the city would be read by age
-OF_RUN = _COLUMNS + " AND run_id = :run"
+# The index sessions_of_run serves this. Asked for in order, or without the inner question, SQLite reads all sessions of
+# the city instead.
+OF_RUN = _COLUMNS + " AND id IN (SELECT id FROM sessions WHERE city_id = :city AND run_id = :run)"
 # What an agent said of its run; how its program ended comes later.
 REPORT = """
     UPDATE sessions SET outcome = :outcome, summary = :summary WHERE city_id = :city AND run_id = :run"""
