@@ -100,4 +100,5 @@ def test_no_agent_dies_with_its_controller_and_none_is_started_twice(
     assert {name: row["pid"] for name, row in agents(lamp).items()} == pids
     for name in ended:
         story = json.loads(lamp("agent", "show", name, "--json").stdout)
-        assert [start["exit_status"] for start in story["starts"]] == [None, 3]
+        lives = [start for start in story["starts"] if start["failure"] is None]  # a busy machine may fail a start
+        assert [start["exit_status"] for start in lives] == [None, 3], story["starts"]

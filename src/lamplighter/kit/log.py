@@ -9,7 +9,7 @@ from lamplighter.kit.masking import MASK, is_secret, masked
 if TYPE_CHECKING:
     import structlog  # loaded with the first line that is logged: most commands log none
 
-INFO = 20
+INFO, WARNING = 20, 30
 
 
 def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -70,4 +70,6 @@ class _Unbreakable:
 def get() -> "structlog.typing.FilteringBoundLogger":
     import structlog
 
+    if not structlog.is_configured():
+        set_up(level=WARNING)  # a command: what it prints is its own, and only what went wrong is logged beside it
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())

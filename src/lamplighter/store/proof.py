@@ -7,6 +7,7 @@ own. Either is dropped by the kernel or the server the moment the process is gon
 import fcntl
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -117,6 +118,12 @@ class PostgresProofs:
         return True
 
     def release(self, owner: str) -> None:
+        """Given back by name: a server may take its time to notice a connection that was closed."""
+        import psycopg
+
+        if owner in self._held and not self._connection.closed:
+            with suppress(psycopg.Error):
+                self._connection.execute("SELECT pg_advisory_unlock(%s)", (_key(owner),))
         self._held.discard(owner)
         if not self._held:
             self._connection.close()
