@@ -139,15 +139,19 @@ class Town:
 
     def processes(self) -> set[int]:
         """Every process that was given this city's home: the program and all that it started."""
-        mark = f"HOME={self.home}".encode()
-        found = set()
-        for pid in all_processes():
-            try:
-                if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                    found.add(pid)
-            except OSError:
-                continue
-        return found
+        return processes_at_home(self.home)
+
+
+def processes_at_home(home: Path) -> set[int]:
+    mark = f"HOME={home}".encode()
+    found = set()
+    for pid in all_processes():
+        try:
+            if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.add(pid)
+        except OSError:
+            continue
+    return found
 
 
 def _configure(tx: Any, env: Mapping[str, str], act: Act) -> None:

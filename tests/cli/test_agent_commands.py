@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from lamp_program import ENVIRONMENT, Said, here, lamp
 
 HEAD = '[workspace]\nname = "{name}"\n[session]\nprovider = "{provider}"\n[daemon]\nshutdown_timeout = "2s"\n'
 MAYOR = '[[agents]]\nname = "mayor"\nstart_command = "echo I rule; exec sleep 600"\n'
+DEPUTY = '[[agents]]\nname = "deputy"\nstart_command = "exec sleep 600"\n'
 PROVIDERS = ["subprocess", "tmux"]
 
 Make = Callable[..., Path]
@@ -38,6 +40,11 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 def agents(root: Path) -> dict[str, dict[str, object]]:
     return {row["name"]: row for row in here("agent", "list", "--json", "--city", str(root)).json}
+
+
+def problems(root: Path) -> dict[str, str]:
+    found: dict[str, str] = here("status", "--json", "--city", str(root)).json["controller"]["problems"]
+    return found
 
 
 def until(check: Callable[[], object], within: float = 30) -> None:
@@ -76,6 +83,10 @@ def test_one_pass_with_a_command_that_does_not_exist_says_so_and_fails_and_start
     assert said.code == 1
     assert "Problem in agent lost: Agent `lost` needs `no-such-1`, which is not on the path." in said.out
     assert agents(root)["mayor"]["state"] == "running"
+    assert lamp("daemon", "start", cwd=root).code == 0
+    until(lambda: problems(root))
+    told = here("status", "--city", str(root)).out
+    assert re.search(r"Problem in agent lost +Agent `lost` needs `no-such-1`, which is not on the path\.", told), told
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -116,16 +127,28 @@ def test_an_unwritable_log_is_told(make: Make) -> None:
     assert (said.code, "cannot be written" in said.err) == (5, True)
 
 
-def test_outputs_that_cannot_be_written_stop_no_other_agent(make: Make) -> None:
-    """A file stands where the one agent's session directory must be; the other does not notice."""
-    root = make(MAYOR + '[[agents]]\nname = "deputy"\nstart_command = "exec sleep 600"\n')
+def test_a_file_where_a_session_s_directory_must_be_hinders_no_agent(make: Make) -> None:
+    root = make(MAYOR + DEPUTY)
     (root / ".gc/sessions").mkdir()
     (root / ".gc/sessions/gc-town-mayor").write_text("in the way")
     (root / ".gc/sessions/gc-town-mayor").chmod(0o400)
     assert lamp("daemon", "start", cwd=root).code == 0
-    until(lambda: agents(root)["deputy"]["state"] == "running")
-    status = here("status", "--json", "--city", str(root)).json
-    assert [row["name"] for row in status["agents"] if row["state"] == "running"][-1:] == ["deputy"]
+    until(lambda: {row["state"] for row in agents(root).values()} == {"running"})
+    assert sorted(path.name for path in (root / ".gc/sessions").iterdir()) == ["gc-town-deputy", "gc-town-mayor"]
+
+
+@pytest.mark.parametrize(("provider", "folder"), [("subprocess", "sessions"), ("tmux", "sessions-tmux")])
+def test_outputs_that_cannot_be_written_are_told_and_the_agents_start_as_soon_as_they_can_be(
+    make: Make, provider: str, folder: str
+) -> None:
+    root = make(MAYOR + DEPUTY, provider=provider)
+    blocked = root / ".gc" / folder
+    blocked.write_text("in the way")
+    assert lamp("daemon", "start", cwd=root).code == 0
+    until(lambda: f"{blocked} cannot be" in here("status", "--city", str(root)).out)
+    blocked.unlink()
+    until(lambda: {row["state"] for row in agents(root).values()} == {"running"})
+    assert not [name for name in problems(root) if name.startswith("agent ")]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -82,6 +82,19 @@ def test_a_preset_drives_its_program_and_seeds_what_it_must_find(bench: Bench) -
     assert stat.S_IMODE(seeded.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("more", ["", '[providers.goose]\ncommand = "goose"\n'])
+def test_a_program_gets_the_keys_it_reads_from_whoever_starts_it_unless_the_agent_has_its_own(
+    bench: Bench, more: str
+) -> None:
+    bench.program("goose")
+    spec = bench.build(
+        '[[agents]]\nname = "mayor"\nprovider = "goose"\nenv = { GOOSE_MODEL = "small" }\n' + more,
+        GOOSE_PROVIDER="openai", GOOSE_MODEL="large", LLM_API_KEY="of another program",
+    )  # fmt: skip
+    assert (spec.env["GOOSE_PROVIDER"], spec.env["GOOSE_MODEL"]) == ("openai", "small")
+    assert "LLM_API_KEY" not in spec.env
+
+
 def test_arguments_of_the_agent_replace_those_of_the_preset(bench: Bench) -> None:
     bench.program("claude")
     spec = bench.build('[[agents]]\nname = "mayor"\nprovider = "claude"\nargs = ["--careful"]\nprompt_mode = "none"\n')

@@ -13,7 +13,7 @@ from typing import Any
 
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
-from lamplighter.ports.sessions import SessionUnknown
+from lamplighter.ports.sessions import ProviderUnavailable, SessionUnknown
 
 _RECORD = "record.json"
 _META = "meta.json"
@@ -52,9 +52,12 @@ class Records:
         record = Record(
             spec.name, self._city, session_id, now, spec.work_dir, spec.takes_input, tuple(spec.process_names)
         )
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = self.root / f".new-{session_id}"
-        fresh.mkdir(mode=0o700)
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh.mkdir(mode=0o700)
+        except OSError as error:
+            raise self._unusable("written", error) from error
         _write(fresh / _RECORD, asdict(record) | {"started_at": now.timestamp()})
         _write(fresh / _META, dict(spec.meta))
         furnish(fresh)
@@ -82,6 +85,8 @@ class Records:
             names = sorted(os.listdir(self.root))  # noqa: PTH208  a hot path: plain names are half the cost
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise self._unusable("read", error) from error
         for name in names:
             if not name.startswith(".") and (record := self.read(SessionName(name))) is not None:
                 yield record
@@ -89,9 +94,9 @@ class Records:
     def remove(self, name: SessionName) -> None:
         """Gone at once under its name; the files follow, so that a kill in between leaves no half session."""
         gone = self.root / f".old-{os.urandom(6).hex()}"
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             self.home(name).rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
+            _discard(gone)
         self._records.pop(name, None)
 
     def sweep(self) -> None:
@@ -99,7 +104,13 @@ class Records:
         with contextlib.suppress(FileNotFoundError):
             for path in self.root.iterdir():
                 if path.name.startswith((".new-", ".old-")):
-                    shutil.rmtree(path, ignore_errors=True)
+                    _discard(path)
+
+    def _unusable(self, how: str, error: OSError) -> ProviderUnavailable:
+        return ProviderUnavailable(
+            f"{self.root} cannot be {how}: {error.strerror}.",
+            hint="Sessions keep their outputs there; mend or remove it.",
+        )
 
     def meta(self, name: SessionName) -> Mapping[str, str]:
         found = _load(self.home(name) / _META)
@@ -124,6 +135,14 @@ def locked(home: Path, what: str) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def _discard(path: Path) -> None:
+    """A directory, or whatever else stood where one must be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:

@@ -58,10 +58,11 @@ def built(loaded: LoadedCity, agent: Agent, instance: str, around: Surroundings)
     """Raises NoProgram, CannotBuild, or TemplateError."""
     city, place = loaded.city, work_dir(loaded.city, agent)
     chosen = program(city, agent, around.installed)
-    env = session_environment(city, agent, instance, parent=around.parent, preset=chosen.env, work_dir=place)
+    preset = _preset(loaded, agent, chosen)
+    own = {**_keys(chosen, around.parent), **chosen.env}
+    env = session_environment(city, agent, instance, parent=around.parent, preset=own, work_dir=place)
     prompt = _prompt(loaded, agent, instance, chosen, around)
     words = command_variables(city, agent, instance)
-    preset = _preset(loaded, agent, chosen)
     if preset is None:
         called = _by_shell(chosen, prompt, words)
     else:
@@ -108,6 +109,12 @@ def _preset(loaded: LoadedCity, agent: Agent, chosen: Program) -> Preset | None:
             env=chosen.env,
         )
     )
+
+
+def _keys(chosen: Program, parent: Mapping[str, str]) -> dict[str, str]:
+    """What the program itself reads of the environment, also where the city gives it other arguments."""
+    known = PRESETS.get(chosen.provider)
+    return {} if known is None else {name: parent[name] for name in known.keys if parent.get(name)}
 
 
 def _further_args(loaded: LoadedCity, chosen: Program) -> tuple[str, ...]:
