@@ -64,10 +64,11 @@ async def test_case_18_the_child_sees_its_directory_its_run_and_its_trigger(loop
 
 
 async def test_case_19_a_command_past_its_limit_is_ended_with_its_children(loops: Loops) -> None:
-    await loops.add("stuck", exec="sleep 4711 & (setsid sleep 4711 &) ; sleep 4711", timeout="300ms")
+    nap = f"4711.{os.getpid()}"  # its own: tests that run beside this one sleep too
+    await loops.add("stuck", exec=f"sleep {nap} & (setsid sleep {nap} &) ; sleep {nap}", timeout="300ms")
     row = await loops.work("stuck")
     assert (row.run.state, row.run.reason, row.run.exit_code) == (RunState.FAILED, "timeout", None)
-    assert [one for one in all_processes().values() if "4711" in _line(one.pid)] == []
+    assert [one for one in all_processes().values() if nap in _line(one.pid)] == []
 
 
 def _line(pid: int) -> str:

@@ -1,6 +1,7 @@
 """The scheduler's ticks under a clock that the test moves, and its loops from end to end."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -99,7 +100,8 @@ async def test_a_skewed_clock_takes_no_work(still: Loops) -> None:
 async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_killed(loops: Loops) -> None:
     await loops.add("yes", exec="true", gate="condition", check="true", interval="1h")
     await loops.add("no", exec="true", gate="condition", check="exit 3")
-    await loops.add("stuck", exec="true", gate="condition", check="sleep 4714 & sleep 4714", check_timeout="200ms")
+    nap = f"sleep 4719.{os.getpid()}"  # its own: tests that run beside this one sleep too
+    await loops.add("stuck", exec="true", gate="condition", check=f"{nap} & {nap}", check_timeout="200ms")
     assert await loops.parts.conditions.tick() == 3
     await loops.parts.conditions.tasks.all_done()
     found = await loops.store.read(runs.page)
@@ -112,7 +114,7 @@ async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_
             lines.append(Path(f"/proc/{pid}/cmdline").read_text())
         except OSError:
             continue
-    assert not any("4714" in line for line in lines)
+    assert not any(nap.removeprefix("sleep ") in line for line in lines)
     rows = await loops.store.read(lambda tx: {row.automation: row.check_result for row in tx.triggers.conditions()})
     names = await loops.store.read(lambda tx: {row.scoped_name: row.id for row in tx.automations.page()})
     assert rows[names["stuck"]] == "timed out"
