@@ -143,3 +143,14 @@ def test_a_git_rig_is_fine(lamp: Lamp, town: Path) -> None:
     code, out, _ = lamp("doctor")
     assert code == 0
     assert "Rig shop is at" in out
+
+
+def test_doctor_tells_a_fetched_topology_that_was_altered(lamp: Lamp, town: Path) -> None:
+    kept = town / ".gc" / "topologies" / "shared"
+    kept.mkdir(parents=True)
+    (kept / "topology.toml").write_text('[topology]\nname = "shared"\nschema = 1\n')
+    pin = 'source = "https://example.org/t.git"\nref = "v1"\ncommit = "c"\nsha256 = "0"\n'
+    (town / "topology.lock").write_text(f"[topologies.shared]\n{pin}")
+    code, out, _ = lamp("doctor")
+    assert code == 1
+    assert "Topology shared is no longer what topology.lock recorded" in out

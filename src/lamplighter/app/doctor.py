@@ -9,6 +9,7 @@ from enum import StrEnum
 from lamplighter.adapters.control import ask
 from lamplighter.adapters.files.formulas import formula_files, read_formula_file
 from lamplighter.adapters.files.lock import controller_pid
+from lamplighter.adapters.files.topologies import altered
 from lamplighter.app.wiring import OpenCity
 from lamplighter.kit.errors import LampError
 
@@ -59,6 +60,9 @@ def _structure(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001 
 
 def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     loaded = city.config
+    for name in altered(loaded.city.root):
+        advice = "Undo the change in .gc/topologies, or remove that directory: it is fetched again."
+        yield Finding("config", Level.PROBLEM, f"Topology {name} is no longer what topology.lock recorded.", advice)
     yield Finding("config", Level.OK, f"{len(loaded.city.agents)} agents, {len(loaded.city.rigs)} rigs.")
     for note in loaded.warnings:
         yield Finding("config", Level.NOTE, str(note))

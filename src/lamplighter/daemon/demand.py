@@ -44,10 +44,6 @@ class Demand:
                 self._asking[name] = task
                 task.add_done_callback(lambda _, name=name: self._asking.pop(name, None))  # type: ignore[misc]  # a bound default
 
-    @property
-    def is_asking(self) -> bool:
-        return bool(self._asking)
-
     async def settled(self) -> None:
         """Until every check that was begun has its answer, or its limit."""
         while self._asking:

@@ -39,6 +39,13 @@ class Scene:
         return command_environment(self.city, rig, parent=self.env)
 
 
+async def check_skew(store: Store) -> None:
+    """Raises ClockSkewed when this machine's clock is too far from the database's to take work."""
+    offset = await store.clock_offset()
+    if abs(offset) > MOST_SKEW:
+        raise ClockSkewed(-offset.total_seconds())
+
+
 @dataclass
 class ClockGuard:
     """Asks the database's time now and then; a machine whose clock is off takes no work."""
@@ -52,9 +59,7 @@ class ClockGuard:
         now = self.clock.monotonic()
         if self._asked is not None and now - self._asked < CLOCK_EVERY.total_seconds():
             return
-        offset = await self.store.clock_offset()
-        if abs(offset) > MOST_SKEW:
-            raise ClockSkewed(-offset.total_seconds())
+        await check_skew(self.store)
         self._asked = now
 
 

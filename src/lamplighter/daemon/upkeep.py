@@ -5,16 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from lamplighter.daemon.scene import check_skew
 from lamplighter.domain.acts import Act
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.services import events, formulas, owners, retention
-from lamplighter.store.errors import ClockSkewed
 from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store
 
 ACTOR = "controller"
-MOST_SKEW = timedelta(seconds=2)
 BATCHES_A_TICK = 20
 
 
@@ -73,6 +72,4 @@ class Upkeep:
 
     async def check_clock(self) -> None:
         """Raises ClockSkewed when this machine's clock is too far from the database's to take work."""
-        offset = await self.store.clock_offset()
-        if abs(offset) > MOST_SKEW:
-            raise ClockSkewed(-offset.total_seconds())
+        await check_skew(self.store)

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import shlex
-import shutil
 import subprocess
 from dataclasses import dataclass
 from datetime import timedelta
@@ -92,10 +91,6 @@ def socket_path(state_dir: Path, city: str, runtime_dir: Path) -> Path:
 def session_word(name: SessionName) -> str:
     """The name as tmux takes it: `.` and `:` part its targets, so all but letters, digits and dashes are coded."""
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign == "-") else f"_{ord(sign):x}_" for sign in name)
-
-
-def is_installed(path: str | None = None) -> bool:
-    return shutil.which("tmux", path=path) is not None
 
 
 def _raise(message: str, words: tuple[str, ...]) -> None:
