@@ -26,6 +26,10 @@ GET = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id = :id"
 LOCK = GET + " {for_update}"
 NAMED = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name = :name"
 LOCK_NAMED = NAMED + " {for_update}"
+# In the order of ids, which everyone locks in.
+LOCK_SOME = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id {{any:ids}} ORDER BY id {{for_update}}"
+LOCK_SOME_NAMED = f"""
+    SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name {{any:names}} ORDER BY id {{for_update}}"""
 SOME = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id {{any:ids}} ORDER BY id"
 LIST = f"""
     SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name > :after
@@ -102,6 +106,12 @@ class Automations:
     def some(self, ids: Iterable[str]) -> dict[str, AutomationRow]:
         rows = self._db.rows(SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
         return {row["id"]: _automation(row) for row in rows}
+
+    def lock_some(self, ids: Iterable[str]) -> dict[str, AutomationRow]:
+        return {row.id: row for row in self._many(LOCK_SOME, {"ids": json.dumps(sorted(set(ids)))})}
+
+    def lock_some_named(self, names: Iterable[str]) -> dict[str, AutomationRow]:
+        return {row.scoped_name: row for row in self._many(LOCK_SOME_NAMED, {"names": json.dumps(sorted(set(names)))})}
 
     def page(self, *, after: str = "", limit: int = 500) -> list[AutomationRow]:
         """In order of their scoped names."""

@@ -7,13 +7,18 @@ from typing import Any
 
 from lamplighter.domain.beads.model import NOT_READY, Bead, BeadFilter, BeadStatus, NewBead
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.writes import Write
 
-INSERT = """
+INSERT = Write(
+    """
     INSERT INTO beads (city_id, id, title, type, status, assignee, sender, parent_id, root_id, ref, description,
                        metadata, ephemeral, run_id, created_at, updated_at, closed_at)
-    VALUES (:city, :id, :title, :type, :status, :assignee, :sender, :parent, :root, :ref, :description,
-            :metadata, :ephemeral, :run, :created, :updated, :closed)
-    ON CONFLICT (city_id, id) DO NOTHING"""
+    SELECT :city, :id, :title, :type, :status, :assignee, :sender, :parent, :root, :ref, :description,
+            :metadata, :ephemeral, :run, :created, :updated, :closed {each}
+    WHERE true ON CONFLICT (city_id, id) DO NOTHING""",
+    whole="ephemeral created updated closed",
+    first=True,
+)
 _COLUMNS = """
     SELECT id, title, type, status, assignee, sender, parent_id, root_id, ref, description, metadata, ephemeral, run_id,
            created_at, updated_at, closed_at FROM beads"""
@@ -52,8 +57,21 @@ WAITS_FOR = """
         SELECT needs_id FROM bead_needs WHERE city_id = :city AND bead_id = :start
         UNION SELECT n.needs_id FROM bead_needs AS n JOIN wanted ON n.bead_id = wanted.id WHERE n.city_id = :city)
     SELECT 1 AS found FROM wanted WHERE id = :goal LIMIT 1"""
-ADD_LABEL = """
-    INSERT INTO bead_labels (city_id, bead_id, label) VALUES (:city, :id, :label) ON CONFLICT DO NOTHING"""
+# A bead that was deleted meanwhile gets none.
+ADD_LABEL = Write(
+    """
+    INSERT INTO bead_labels (city_id, bead_id, label) SELECT :city, :id, :label {each}
+    WHERE EXISTS (SELECT 1 FROM beads WHERE city_id = :city AND id = :id) ON CONFLICT DO NOTHING""",
+    must=False,
+)
+CLOSE = Write(
+    """
+    UPDATE beads SET status = 'closed', updated_at = :now, closed_at = :now {each}
+    WHERE city_id = :city AND id = :id AND status <> 'closed'""",
+    whole="now",
+    key="id",
+    must=False,
+)
 REMOVE_LABEL = "DELETE FROM bead_labels WHERE city_id = :city AND bead_id = :id AND label = :label"
 ADD_NEED = """
     INSERT INTO bead_needs (city_id, bead_id, needs_id) VALUES (:city, :id, :need) ON CONFLICT DO NOTHING"""
@@ -90,31 +108,22 @@ class Beads:
 
     def insert(self, bead_id: str, new: NewBead, *, root: str, run: str | None, now: datetime) -> bool:
         """False when the id is taken."""
-        bead = Bead(
-            id=bead_id,
-            title=new.title,
-            type=new.type,
-            status=BeadStatus.OPEN,
-            labels=(),
-            assignee=new.assignee or None,
-            sender=new.sender or None,
-            parent=new.parent,
-            root=root,
-            needs=(),
-            ref=new.ref,
-            description=new.description,
-            metadata=new.metadata,
-            ephemeral=new.ephemeral,
-            run=run,
-            created_at=now,
-            updated_at=now,
-            closed_at=None,
-        )
-        return self.insert_whole(bead)
+        return self.insert_whole(_new(bead_id, new, root=root, run=run, now=now))
+
+    def track(self, bead_id: str, new: NewBead, *, run: str, now: datetime) -> bool:
+        """Bookkeeping, under an id long enough that it is not taken; should it be, the transaction is done anew."""
+        return self._db.write(INSERT, self._whole(_new(bead_id, new, root=bead_id, run=run, now=now)))
+
+    def close(self, bead: str, now: datetime) -> None:
+        """Bookkeeping again: without a look at it, and nothing for a bead that is closed or gone."""
+        self._db.write(CLOSE, {"city": self._city, "id": bead, "now": stamp(now)})
 
     def insert_whole(self, bead: Bead) -> bool:
         """A bead as it is, save for labels and needs; False when the id is taken."""
-        params = self._columns(bead) | {
+        return self._db.execute(INSERT, self._whole(bead)) == 1
+
+    def _whole(self, bead: Bead) -> dict[str, Any]:
+        return self._columns(bead) | {
             "sender": bead.sender,
             "root": bead.root,
             "ref": bead.ref,
@@ -122,7 +131,6 @@ class Beads:
             "run": bead.run,
             "created": stamp(bead.created_at),
         }
-        return self._db.execute(INSERT, params) == 1
 
     def get(self, bead: str) -> Bead | None:
         return self._one(GET, bead)
@@ -171,7 +179,7 @@ class Beads:
 
     def add_labels(self, bead: str, labels: Iterable[str]) -> None:
         for label in labels:
-            self._db.execute(ADD_LABEL, {"city": self._city, "id": bead, "label": label})
+            self._db.write(ADD_LABEL, {"city": self._city, "id": bead, "label": label})
 
     def remove_labels(self, bead: str, labels: Iterable[str]) -> None:
         for label in labels:
@@ -237,6 +245,29 @@ class Beads:
         labels = _grouped(self._db.rows(LABELS_OF, ids), "label")
         needs = _grouped(self._db.rows(NEEDS_OF, ids), "needs_id")
         return [_bead(row, labels.get(row["id"], ()), needs.get(row["id"], ())) for row in rows]
+
+
+def _new(bead_id: str, new: NewBead, *, root: str, run: str | None, now: datetime) -> Bead:
+    return Bead(
+        id=bead_id,
+        title=new.title,
+        type=new.type,
+        status=BeadStatus.OPEN,
+        labels=(),
+        assignee=new.assignee or None,
+        sender=new.sender or None,
+        parent=new.parent,
+        root=root,
+        needs=(),
+        ref=new.ref,
+        description=new.description,
+        metadata=new.metadata,
+        ephemeral=new.ephemeral,
+        run=run,
+        created_at=now,
+        updated_at=now,
+        closed_at=None,
+    )
 
 
 def _conditions(wanted: BeadFilter) -> tuple[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from lamplighter.store.dialect import Dialect
+from lamplighter.store.writes import Write
 
 Params = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -22,6 +23,14 @@ class Db(Protocol):
 
     def execute(self, sql: str, params: Params) -> int:
         """How many rows the statement changed."""
+        ...
+
+    def write(self, write: Write, params: Params) -> bool:
+        """Write one row; False when no row was written.
+
+        On a server it is held back until the next read or the commit, and True is an assumption until then: should it
+        prove wrong, the whole transaction function is run again, and this time every write is sent at once.
+        """
         ...
 
     def execute_many(self, sql: str, params: list[Params]) -> None: ...

@@ -38,6 +38,7 @@ class Dialect:
 SQLITE = Dialect(
     name="sqlite",
     fragments={
+        "each": "",
         "for_update": "",  # the one writer already holds the whole database
         "skip_claimed": "",
     },
@@ -47,6 +48,7 @@ SQLITE = Dialect(
 POSTGRES = Dialect(
     name="postgres",
     fragments={
+        "each": "",  # one row's own values; those of many rows take this place in `Write.for_many`
         # NO KEY: what an UPDATE itself takes; a plain FOR UPDATE would also stop rows that merely refer to this one.
         "for_update": "FOR NO KEY UPDATE",
         "skip_claimed": "FOR NO KEY UPDATE SKIP LOCKED",

@@ -10,10 +10,14 @@ from datetime import datetime
 
 from lamplighter.domain.events import TOPIC, Event, EventFilter, NewEvent, type_prefix
 from lamplighter.store.db import Db, Row, instant, stamp
+from lamplighter.store.writes import Write
 
-APPEND = """
+APPEND = Write(
+    """
     INSERT INTO events (city_id, type, at, actor, subject, message, payload, run_id)
-    VALUES (:city, :type, :at, :actor, :subject, :message, :payload, :run)"""
+    SELECT :city, :type, :at, :actor, :subject, :message, :payload, :run {each}""",
+    whole="at",
+)
 
 _COLUMNS = "seq, type, at, actor, subject, message, payload, run_id"
 
@@ -61,7 +65,7 @@ class Events:
 
     def append(self, event: NewEvent) -> None:
         self._wakes.add(TOPIC)
-        self._db.execute(
+        self._db.write(
             APPEND,
             {
                 "city": self._city,

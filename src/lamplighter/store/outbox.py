@@ -1,31 +1,41 @@
 """The outbox: durable instructions. Claims take a batch; every later write names the claim it was made under."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 
 from lamplighter.domain.delivery.outbox import SETTLED, Item, ItemState, NotClaimed
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.writes import Write
 
 TOPIC = "outbox"
 
 _COLUMNS = """
     id, kind, payload, due_at, state, attempts, recoveries, claims, claimed_by, claimed_at, last_error"""
-INSERT = """
+INSERT = Write(
+    """
     INSERT INTO outbox (city_id, id, kind, run_id, payload, state, due_at)
-    VALUES (:city, :id, :kind, :run, :payload, 'pending', :due_at)"""
+    SELECT :city, :id, :kind, :run, :payload, 'pending', :due_at {each}""",
+    whole="due_at",
+)
 # the index outbox_due serves this
 DUE = f"""
     SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'pending' AND due_at <= :now {{where}}
     ORDER BY due_at, id LIMIT :limit {{skip_claimed}}"""
-SWAP = """
+SWAP = Write(
+    """
     UPDATE outbox SET state = :state, due_at = :due_at, attempts = :attempts, recoveries = :recoveries,
         claims = :claims, claimed_by = :claimed_by, claimed_at = :claimed_at, last_error = :last_error,
         settled_at = :settled_at
-    WHERE city_id = :city AND id = :id AND state = :state_before AND claims = :claims_before"""
+    {each} WHERE city_id = :city AND id = :id AND state = :state_before AND claims = :claims_before""",
+    whole="due_at attempts recoveries claims claimed_at settled_at claims_before",
+    key="id",
+)
 # the index outbox_due serves this
 NEXT_DUE = """
     SELECT due_at FROM outbox WHERE city_id = :city AND state = 'pending' ORDER BY due_at LIMIT 1"""
 LOCK = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id = :id {{for_update}}"
+LOCK_SOME = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id {{any:ids}} ORDER BY id {{for_update}}"
 # the index outbox_claimed serves this
 CLAIMED_BY = f"""
     SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'claimed' AND claimed_by = :owner
@@ -51,7 +61,7 @@ class Outbox:
     def add(self, item: Item) -> None:
         self._wakes.add(TOPIC)
         params = {"city": self._city, "id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
-        self._db.execute(INSERT, params | {"run": item.payload.get("run"), "payload": json.dumps(item.payload)})
+        self._db.write(INSERT, params | {"run": item.payload.get("run"), "payload": json.dumps(item.payload)})
 
     def due(self, now: datetime, *, limit: int, run: str | None = None) -> list[Item]:
         """Pending items whose time has come, the longest due first, locked; `run` asks for that run's only."""
@@ -68,6 +78,10 @@ class Outbox:
     def lock(self, item: str) -> Item | None:
         found = self._many(LOCK, {"id": item})
         return found[0] if found else None
+
+    def lock_some(self, ids: Iterable[str]) -> dict[str, Item]:
+        """Locked in one order by everyone."""
+        return {item.id: item for item in self._many(LOCK_SOME, {"ids": json.dumps(sorted(set(ids)))})}
 
     def swap(self, before: Item, after: Item, *, now: datetime) -> None:
         """Raises NotClaimed when another process has changed it since."""
@@ -86,7 +100,7 @@ class Outbox:
             "state_before": before.state.value,
             "claims_before": before.claims,
         }
-        if self._db.execute(SWAP, params) != 1:
+        if not self._db.write(SWAP, params):
             raise NotClaimed(before)
         if after.state is ItemState.PENDING:
             self._wakes.add(TOPIC)

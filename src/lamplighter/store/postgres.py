@@ -16,12 +16,14 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from lamplighter.kit import log
 from lamplighter.kit.clock import SystemClock
 from lamplighter.store import errors
+from lamplighter.store.batch import batches, run_batch
 from lamplighter.store.crew import Crew
 from lamplighter.store.jobs import Answer, Job, Outcome, deliver
 from lamplighter.store.postgres_connection import LOST, PASSING, PostgresConnection, told
 from lamplighter.store.postman import Postman, announce
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
+from lamplighter.store.writes import NotAsExpected
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,6 +32,7 @@ WRITERS = 4
 READERS = 4
 GROUP_SIZE = 64
 RECONNECTS = 3
+TO_BE_ALONE = (*PASSING, NotAsExpected)
 
 
 class PostgresStore:
@@ -111,19 +114,21 @@ class PostgresStore:
                     deliver([Outcome(job, error=error) for job in jobs])
                     return []
                 continue
-            answered = [outcome for outcome in outcomes if not isinstance(outcome.error, PASSING)]
+            answered = [outcome for outcome in outcomes if not isinstance(outcome.error, TO_BE_ALONE)]
             self._settle(answered, wakes)
-            return [outcome.job for outcome in outcomes if isinstance(outcome.error, PASSING)]
+            return [outcome.job for outcome in outcomes if isinstance(outcome.error, TO_BE_ALONE)]
         return jobs
 
 
 def _together(line: "_Line", jobs: list[Job], wakes: set[str], *, savepoints: bool) -> list[Outcome]:
     """One transaction for all. Raises whatever ended it, and then nothing has happened."""
     connection = line.open()
-    one = _in_savepoint if savepoints else _plainly
     connection.begin(in_group=True)
     try:
-        outcomes = [one(connection, job, wakes) for job in jobs]
+        if savepoints:
+            outcomes = [_in_savepoint(connection, job, wakes) for job in jobs]
+        else:
+            outcomes = [done for batch in batches(jobs) for done in _plainly(connection, batch, wakes)]
         connection.commit()
     except BaseException:
         line.rollback()
@@ -131,10 +136,11 @@ def _together(line: "_Line", jobs: list[Job], wakes: set[str], *, savepoints: bo
     return outcomes
 
 
-def _plainly(connection: PostgresConnection, job: Job, wakes: set[str]) -> Outcome:
-    value = job.run(connection.tx)
-    wakes |= connection.tx.take_wakes()
-    return Outcome(job, value=value)
+def _plainly(connection: PostgresConnection, batch: list[Job], wakes: set[str]) -> list[Outcome]:
+    tx = connection.tx
+    outcomes = run_batch(tx, batch) if len(batch) > 1 else [Outcome(batch[0], value=batch[0].run(tx))]
+    wakes |= tx.take_wakes()
+    return outcomes
 
 
 def _in_savepoint(connection: PostgresConnection, job: Job, wakes: set[str]) -> Outcome:
@@ -142,8 +148,10 @@ def _in_savepoint(connection: PostgresConnection, job: Job, wakes: set[str]) -> 
     try:
         with told(connection.url):
             value = job.run(connection.tx)
+            connection.db.send()
     except BaseException as error:  # noqa: BLE001  it belongs to its caller
         connection.tx.take_wakes()
+        connection.db.drop()
         connection.raw.execute("ROLLBACK TO one")
         return Outcome(job, error=error)
     connection.raw.execute("RELEASE one")

@@ -1,8 +1,10 @@
 """One connection to PostgreSQL: how it is opened, how its errors are told, one transaction on it."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -15,6 +17,7 @@ from lamplighter.store.db import Params, Row
 from lamplighter.store.dialect import POSTGRES
 from lamplighter.store.schema import PROGRAM, SchemaGuard
 from lamplighter.store.tx import Tx
+from lamplighter.store.writes import HeldBack, NotAsExpected, Write
 
 CONNECT_SECONDS = 10
 CHECK_SECONDS = 1.0
@@ -33,30 +36,66 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
 class PostgresDb:
-    """The connection as repositories see it."""
+    """The connection as repositories see it. Whatever is asked of it first sends the writes that were held back."""
 
-    __slots__ = ("connection", "dialect")
+    __slots__ = ("_held", "at_once", "connection", "dialect")
 
     def __init__(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
         self.connection = connection
         self.dialect = POSTGRES
+        self.at_once = False
+        """Hold no write back: a transaction whose writes met something unexpected is run again like this."""
+        self._held = HeldBack()
 
     def rows(self, sql: str, params: Params) -> list[Row]:
-        return list(self.connection.execute(_query(sql), params or None).fetchall())
+        return list(self._ask(sql, params).fetchall())
 
     def row(self, sql: str, params: Params) -> Row | None:
-        return self.connection.execute(_query(sql), params or None).fetchone()
+        return self._ask(sql, params).fetchone()
 
     def execute(self, sql: str, params: Params) -> int:
-        return self.connection.execute(_query(sql), params or None).rowcount
+        return self._ask(sql, params).rowcount
+
+    def write(self, write: Write, params: Params) -> bool:
+        if self.at_once:
+            return self.execute(write, params) > 0
+        if not self._held.fits(write, params):
+            self.send()
+        self._held.add(write, params)
+        return True
+
+    def send(self) -> None:
+        """Send what was held back. Raises NotAsExpected where a row was not there to be changed."""
+        for write, rows in self._held.take().items():
+            changed = self._ask(write, rows[0]).rowcount if len(rows) == 1 else self._write_all(write, rows)
+            if write.must and changed != len(rows):
+                raise NotAsExpected(write)
+
+    def drop(self) -> None:
+        """Forget what was held back: its transaction is no more."""
+        self._held.take()
+
+    def _write_all(self, write: Write, rows: list[Params]) -> int:
+        return self.connection.execute(_many(write), {"rows": json.dumps(rows)}).rowcount
+
+    def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
+        if self._held:
+            self.send()
+        return self.connection.execute(_query(sql), params or None)
 
     def execute_many(self, sql: str, params: list[Params]) -> None:
+        self.send()
         with self.connection.cursor() as cursor:
             cursor.executemany(_query(sql), params)
 
 
 def _query(sql: str) -> bytes:
     return POSTGRES.render(sql).encode()
+
+
+@cache
+def _many(write: Write) -> bytes:
+    return POSTGRES.render(write.for_many()).encode()
 
 
 def connect(url: str, *, application: str = "lamplighter") -> psycopg.Connection[dict[str, Any]]:
@@ -112,7 +151,8 @@ class PostgresConnection:
         self.url = url
         self.raw = connect(url)
         self.raw.execute(f"SET lock_timeout = {LOCK_MILLIS}".encode())
-        self.tx = Tx(PostgresDb(self.raw), city)
+        self.db = PostgresDb(self.raw)
+        self.tx = Tx(self.db, city)
         self._guard = SchemaGuard(masked(url), self.tx.db)
         self._checked = float("-inf")
 
@@ -132,6 +172,8 @@ class PostgresConnection:
 
     def commit(self) -> None:
         """Raises CommitUnknown when the connection breaks before the answer came."""
+        with told(self.url):
+            self.db.send()
         crash_point(CrashPoint.STORE_BEFORE_COMMIT)
         try:
             self.raw.execute("COMMIT")
@@ -143,17 +185,27 @@ class PostgresConnection:
 
     def rollback(self) -> None:
         self.tx.take_wakes()
+        self.db.drop()
         if not self.raw.closed:
             self.raw.execute("ROLLBACK")
 
     def alone(self, fn: Callable[[Tx], Any], *, tries: int = 5) -> tuple[Any, frozenset[str]]:
         """One function, one transaction, repeated when another transaction's locks or timing were the matter."""
+        try:
+            return self._alone(fn, tries)
+        finally:
+            self.db.at_once = False
+
+    def _alone(self, fn: Callable[[Tx], Any], tries: int) -> tuple[Any, frozenset[str]]:
         for left in range(tries - 1, -1, -1):
             self.begin()
             try:
                 with told(self.url):
                     value = fn(self.tx)
                 self.commit()
+            except NotAsExpected:
+                self._rollback_if_open()
+                self.db.at_once = True
             except psycopg.errors.LockNotAvailable as error:
                 self._rollback_if_open()
                 raise errors.StoreBusy(masked(self.url)) from error
@@ -172,7 +224,9 @@ class PostgresConnection:
         self.begin(read_only=True)
         try:
             with told(self.url):
-                return fn(self.tx)
+                value = fn(self.tx)
+                self.db.send()  # for the server to refuse
+                return value
         finally:
             self._rollback_if_open()
 

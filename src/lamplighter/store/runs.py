@@ -10,6 +10,7 @@ from lamplighter.domain.runs.lease import Lease
 from lamplighter.domain.runs.model import Run, RunState, Stage
 from lamplighter.kit.errors import Conflict
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.writes import Write
 
 ACTIVE_STATES = "state IN ('queued', 'enriching', 'ready', 'running')"
 _FIXED = """
@@ -19,15 +20,24 @@ _MOVING = """
     state, reason, stage, error, lease_version, lease_owner, lease_expires_at, node, wisp_id, wisp_elsewhere,
     started_at, ended_at, deadline_at, last_activity_at, exit_code, duration_us, output_tail, summary, session_id,
     completion_id, assigned_to, assigned_at, cost, configuration, prompt_sent_at, tokens, worktree"""
-INSERT = f"""
+_WHOLE = """
+    attempt created_at lease_version lease_expires_at wisp_elsewhere started_at ended_at deadline_at last_activity_at
+    exit_code duration_us assigned_at prompt_sent_at tokens"""
+INSERT = Write(
+    f"""
     INSERT INTO runs (city_id, {_FIXED}, {_MOVING})
-    VALUES (:city, :id, :automation_id, :automation, :rig, :action, :trigger_id, :trigger_kind, :trigger_event_id,
+    SELECT :city, :id, :automation_id, :automation, :rig, :action, :trigger_id, :trigger_kind, :trigger_event_id,
             :definition, :attempt, :retry_of, :causes, :bead_id, :created_at,
             :state, :reason, :stage, :error, :lease_version, :lease_owner, :lease_expires_at, :node, :wisp_id,
             :wisp_elsewhere, :started_at, :ended_at, :deadline_at, :last_activity_at, :exit_code, :duration_us,
             :output_tail, :summary, :session_id, :completion_id, :assigned_to, :assigned_at, :cost,
-            :configuration, :prompt_sent_at, :tokens, :worktree)"""
-SWAP = """
+            :configuration, :prompt_sent_at, :tokens, :worktree {{each}}""",
+    whole=_WHOLE,
+    real="cost",
+    first=True,
+)
+SWAP = Write(
+    """
     UPDATE runs SET state = :state, reason = :reason, stage = :stage, error = :error, lease_version = :lease_version,
         lease_owner = :lease_owner, lease_expires_at = :lease_expires_at, node = :node, wisp_id = :wisp_id,
         wisp_elsewhere = :wisp_elsewhere, started_at = :started_at, ended_at = :ended_at, deadline_at = :deadline_at,
@@ -36,9 +46,16 @@ SWAP = """
         session_id = :session_id, completion_id = :completion_id, assigned_to = :assigned_to,
         assigned_at = :assigned_at, cost = :cost, configuration = :configuration, prompt_sent_at = :prompt_sent_at,
         tokens = :tokens, worktree = :worktree
-    WHERE city_id = :city AND id = :id AND state = :state_before AND lease_version = :version_before"""
+    {each} WHERE city_id = :city AND id = :id AND state = :state_before AND lease_version = :version_before""",
+    whole=_WHOLE + " version_before",
+    real="cost",
+    key="id",
+)
 GET = f"SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND id = :id"
 LOCK = GET + " {for_update}"
+LOCK_SOME = f"""
+    SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND id {{any:ids}} ORDER BY id {{for_update}}"""
+AUTOMATIONS_OF = "SELECT id, automation_id FROM runs WHERE city_id = :city AND id {any:ids}"
 AUTOMATION_OF = "SELECT automation_id FROM runs WHERE city_id = :city AND id = :id"
 # the index runs_active serves this
 ACTIVE_OF = f"""
@@ -90,10 +107,14 @@ LIST = f"""
     ORDER BY id DESC LIMIT :limit"""
 COUNTS = "SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND id >= :since GROUP BY state"
 ACTIVE_COUNTS = f"SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND {ACTIVE_STATES} GROUP BY state"
-ADD_EVENT = """
+ADD_EVENT = Write(
+    """
     INSERT INTO run_events (city_id, run_id, number, at, type, from_state, to_state, actor, data)
-    SELECT :city, :run, coalesce(max(number), 0) + 1, :at, :type, :from_state, :to_state, :actor, :data
-    FROM run_events WHERE city_id = :city AND run_id = :run"""
+    SELECT :city, :run, (SELECT coalesce(max(number), 0) + 1 FROM run_events WHERE city_id = :city AND run_id = :run),
+        :at, :type, :from_state, :to_state, :actor, :data {each}""",
+    whole="at",
+    key="run",
+)
 EVENTS = """
     SELECT number, at, type, from_state, to_state, actor, data FROM run_events
     WHERE city_id = :city AND run_id = :run ORDER BY number"""
@@ -211,12 +232,12 @@ class Runs:
             "bead_id": facts.bead,
             "created_at": stamp(run.created_at),
         }
-        self._db.execute(INSERT, fixed | self._moving(row))
+        self._db.write(INSERT, fixed | self._moving(row))
 
     def swap(self, before: Run, after: RunRow) -> None:
         """Raises StaleRun unless the row still has the state and lease version of `before`."""
         expected = {"state_before": before.state.value, "version_before": before.lease.version}
-        if self._db.execute(SWAP, self._moving(after) | expected) != 1:
+        if not self._db.write(SWAP, self._moving(after) | expected):
             raise StaleRun(before.id)
 
     def get(self, run: str) -> RunRow | None:
@@ -224,6 +245,15 @@ class Runs:
 
     def lock(self, run: str) -> RunRow | None:
         return self._one(LOCK, run)
+
+    def lock_some(self, ids: Iterable[str]) -> dict[str, RunRow]:
+        """Locked in one order by everyone."""
+        rows = self._db.rows(LOCK_SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
+        return {row["id"]: _row(row) for row in rows}
+
+    def automations_of(self, ids: Iterable[str]) -> dict[str, str]:
+        rows = self._db.rows(AUTOMATIONS_OF, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
+        return {row["id"]: row["automation_id"] for row in rows}
 
     def automation_of(self, run: str) -> str | None:
         row = self._db.row(AUTOMATION_OF, {"city": self._city, "id": run})
@@ -315,7 +345,7 @@ class Runs:
             "actor": event.actor,
             "data": None if event.data is None else json.dumps(event.data),
         }
-        self._db.execute(ADD_EVENT, params)
+        self._db.write(ADD_EVENT, params)
 
     def events(self, run: str) -> list[RunEvent]:
         return [_event(row) for row in self._db.rows(EVENTS, {"city": self._city, "run": run})]

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from lamplighter.store.batch import batches, run_batch
 from lamplighter.store.datagrams import Datagrams
 from lamplighter.store.jobs import Answer, Job, Outcome, deliver, passable
 from lamplighter.store.schema import SchemaGuard
@@ -30,6 +31,7 @@ R = TypeVar("R")
 
 GROUP_SIZE = 256
 GROUP_SECONDS = 0.025
+AT_ONCE = 64
 READERS = 4
 
 
@@ -95,43 +97,77 @@ class SqliteStore:
 
     def _write(self) -> None:
         while (job := self._jobs.get()) is not None:
-            outcomes: list[Outcome] = []
+            taken: list[Job] = [job]
             wakes: set[str] = set()
             try:
-                self._group(job, outcomes, wakes)
+                outcomes = self._group(taken, wakes)
             except BaseException as error:  # noqa: BLE001  the thread is the edge: every error belongs to its caller
-                outcomes, wakes = self._one_by_one(job, outcomes, error)
+                outcomes, wakes = self._one_by_one(taken, error)
                 deliver(outcomes)
             else:
                 deliver(outcomes)
                 self._connection.leave()
             self._announce(frozenset(wakes))
 
-    def _group(self, first: Job, outcomes: list[Outcome], wakes: set[str]) -> None:
-        """One commit for `first` and what waits behind it."""
+    def _group(self, taken: list[Job], wakes: set[str]) -> list[Outcome]:
+        """One commit for the one job of `taken` and for what waits behind it, which is added to `taken`."""
         connection = self._connection
         connection.begin()
+        outcomes: list[Outcome] = []
         try:
-            # Before others join there is nothing to protect from the first function, so it needs no savepoint.
-            outcomes.append(Outcome(first, value=connection.run(first.run)))
-            wakes |= connection.tx.take_wakes()
+            self._waiting(AT_ONCE - 1, taken)
+            fresh = list(taken)
+            if len(fresh) == 1:  # nothing to protect from it, so it needs no savepoint
+                outcomes.append(Outcome(fresh[0], value=connection.run(fresh[0].run)))
+                wakes |= connection.tx.take_wakes()
+                fresh = []
             until = time.monotonic() + GROUP_SECONDS
-            while len(outcomes) < GROUP_SIZE and time.monotonic() < until:
-                try:
-                    job = self._jobs.get_nowait()
-                except queue.Empty:
+            while fresh := fresh or self._waiting(AT_ONCE, taken):
+                for batch in batches(fresh):
+                    outcomes += self._batch(batch, wakes)
+                fresh = []
+                if len(outcomes) >= GROUP_SIZE or time.monotonic() >= until:
                     break
-                if job is None:
-                    self._jobs.put(None)  # the end of the queue: for the loop to see, once this group is done
-                    break
-                outcomes.append(self._in_savepoint(job, wakes))
         except BaseException:
             connection.rollback()
             raise
         connection.commit()
+        return outcomes
+
+    def _waiting(self, most: int, taken: list[Job]) -> list[Job]:
+        """What waits now, up to `most`; it is in `taken` before anything can go wrong with it."""
+        fresh: list[Job] = []
+        while len(fresh) < most:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._jobs.put(None)  # the end of the queue: for the loop to see, once this group is done
+                break
+            fresh.append(job)
+        taken += fresh
+        return fresh
+
+    def _batch(self, jobs: list[Job], wakes: set[str]) -> list[Outcome]:
+        """Done in one go; where that fails, each on its own, so that each has its own answer."""
+        if len(jobs) == 1:
+            return [self._in_savepoint(jobs[0], wakes)]
+        raw, tx = self._connection.raw, self._connection.tx
+        raw.execute("SAVEPOINT batch")
+        try:
+            outcomes = run_batch(tx, jobs)
+        except BaseException:  # noqa: BLE001  whose error it is, the next way of trying tells
+            tx.take_wakes()
+            raw.execute("ROLLBACK TO batch")
+            raw.execute("RELEASE batch")
+            return [self._in_savepoint(job, wakes) for job in jobs]
+        raw.execute("RELEASE batch")
+        wakes |= tx.take_wakes()
+        return outcomes
 
     def _in_savepoint(self, job: Job, wakes: set[str]) -> Outcome:
-        """Raises GroupLost, with the job, whenever the transaction around the savepoint is no more."""
+        """Raises GroupLost whenever the transaction around the savepoint is no more."""
         raw, tx = self._connection.raw, self._connection.tx
         try:
             raw.execute("SAVEPOINT one")
@@ -144,17 +180,14 @@ class SqliteStore:
                 return Outcome(job, error=explain(error, self._path) or error)
             raw.execute("RELEASE one")
         except sqlite3.Error as error:
-            raise GroupLost(job) from error  # a statement ended the whole transaction, not only this function
+            raise GroupLost from error  # a statement ended the whole transaction, not only this function
         wakes |= tx.take_wakes()
         return Outcome(job, value=value)
 
-    def _one_by_one(self, first: Job, outcomes: list[Outcome], error: BaseException) -> tuple[list[Outcome], set[str]]:
+    def _one_by_one(self, jobs: list[Job], error: BaseException) -> tuple[list[Outcome], set[str]]:
         """The group's transaction was lost: give every function one of its own, so each gets its own answer."""
-        if not outcomes:
-            return [Outcome(first, error=error)], set()
-        jobs = [outcome.job for outcome in outcomes]
-        if isinstance(error, GroupLost):
-            jobs.append(error.job)
+        if len(jobs) == 1:
+            return [Outcome(jobs[0], error=error)], set()
         wakes: set[str] = set()
         redone = []
         for job in jobs:
@@ -184,6 +217,5 @@ class _Reader:
 class GroupLost(Exception):
     """A statement of one function ended the transaction of its whole group."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self) -> None:
         super().__init__("the group's transaction was ended")
-        self.job = job

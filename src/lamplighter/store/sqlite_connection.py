@@ -14,6 +14,7 @@ from lamplighter.store.dialect import SQLITE
 from lamplighter.store.schema import PROGRAM, SchemaGuard
 from lamplighter.store.turnstile import Turnstile
 from lamplighter.store.tx import Tx
+from lamplighter.store.writes import Write
 
 BUSY_SECONDS = 10.0
 
@@ -36,6 +37,9 @@ class SqliteDb:
 
     def execute(self, sql: str, params: Params) -> int:
         return self.connection.execute(SQLITE.render(sql), params).rowcount
+
+    def write(self, write: Write, params: Params) -> bool:
+        return self.connection.execute(SQLITE.render(write), params).rowcount > 0
 
     def execute_many(self, sql: str, params: list[Params]) -> None:
         self.connection.executemany(SQLITE.render(sql), params)

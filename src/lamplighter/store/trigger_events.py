@@ -1,26 +1,36 @@
 """Trigger events: the fact that a trigger had something to say. Repeats of one skip are counted on one row."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.writes import Write
 
 _COLUMNS = """
     id, automation_id, automation, trigger_id, kind, status, reason, slot, dedup_key, payload, run_id, count, due_at,
     first_at, last_at"""
-INSERT = f"""
+INSERT = Write(
+    f"""
     INSERT INTO trigger_events (city_id, {_COLUMNS})
-    VALUES (:city, :id, :automation_id, :automation, :trigger, :kind, :status, :reason, :slot, :dedup_key, :payload,
-            :run, :count, :due_at, :first_at, :last_at)
-    ON CONFLICT DO NOTHING"""
+    SELECT :city, :id, :automation_id, :automation, :trigger, :kind, :status, :reason, :slot, :dedup_key, :payload,
+            :run, :count, :due_at, :first_at, :last_at {{each}}
+    WHERE true ON CONFLICT DO NOTHING""",
+    whole="count due_at first_at last_at",
+)
 REPEAT = """
     UPDATE trigger_events SET count = count + :count, last_at = :now
     WHERE city_id = :city AND id = :id AND status = 'skipped' AND reason = :reason"""
-SETTLE = "UPDATE trigger_events SET status = :status, reason = :reason WHERE city_id = :city AND id = :id"
+# Retention may have taken it.
+SETTLE = Write(
+    "UPDATE trigger_events SET status = :status, reason = :reason {each} WHERE city_id = :city AND id = :id",
+    key="id",
+    must=False,
+)
 GET = f"SELECT {_COLUMNS} FROM trigger_events WHERE city_id = :city AND id = :id"
+SOME = f"SELECT {_COLUMNS} FROM trigger_events WHERE city_id = :city AND id {{any:ids}}"
 # the index trigger_events_of serves this
 HISTORY = f"""
     SELECT {_COLUMNS} FROM trigger_events WHERE city_id = :city AND automation = :automation AND id < :before
@@ -81,6 +91,8 @@ class TriggerEvents:
             "first_at": stamp(event.first_at),
             "last_at": stamp(event.last_at),
         }
+        if event.dedup_key is None:
+            return self._db.write(INSERT, params)
         return self._db.execute(INSERT, params) == 1
 
     def repeat(self, event: str, reason: str, now: datetime, *, count: int = 1) -> bool:
@@ -89,11 +101,15 @@ class TriggerEvents:
         return self._db.execute(REPEAT, params) == 1
 
     def settle(self, event: str, status: str, reason: str) -> None:
-        self._db.execute(SETTLE, {"city": self._city, "id": event, "status": status, "reason": reason})
+        self._db.write(SETTLE, {"city": self._city, "id": event, "status": status, "reason": reason})
 
     def get(self, event: str) -> TriggerEvent | None:
         row = self._db.row(GET, {"city": self._city, "id": event})
         return None if row is None else _event(row)
+
+    def some(self, ids: Iterable[str]) -> dict[str, TriggerEvent]:
+        rows = self._db.rows(SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
+        return {row["id"]: _event(row) for row in rows}
 
     def history(self, automation: str, *, before: str | None = None, limit: int = 50) -> list[TriggerEvent]:
         """Newest first; `before` is the last id of the page before."""

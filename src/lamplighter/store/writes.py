@@ -1,0 +1,93 @@
+"""Writes whose outcome nobody waits for: held back until something is read or committed, then sent together.
+
+A server is asked as often as there are kinds of statement, not as there are rows: the rows of one kind go as one JSON
+list. Measured on one machine, a row costs a tenth of a statement of its own.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lamplighter.kit.errors import Conflict
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
+EACH = "{each}"
+
+
+class Write(str):
+    """A statement that writes one row, and that can be given many: `{each}` marks where their values come from.
+
+    `whole` and `real` name its parameters that are numbers; `key` the one that tells rows apart, where two writes of
+    one row must not share a statement; `must` says that the row is there: anything else means that another transaction
+    was faster; `first` that it makes a row which others refer to, and refers to none that waits: it is sent first.
+    """
+
+    __slots__ = ("first", "key", "must", "real", "whole")
+
+    whole: frozenset[str]
+    real: frozenset[str]
+    key: str | None
+    must: bool
+    first: bool
+
+    def __new__(  # noqa: PLR0913  what a statement cannot say itself, each by name
+        cls,
+        sql: str,
+        *,
+        whole: str = "",
+        real: str = "",
+        key: str | None = None,
+        must: bool = True,
+        first: bool = False,
+    ) -> "Write":
+        if EACH not in sql:
+            raise ValueError(f"no {EACH} in {sql}")
+        made = super().__new__(cls, sql)
+        made.whole, made.real = frozenset(whole.split()), frozenset(real.split())
+        made.key, made.must, made.first = key, must, first
+        return made
+
+    def for_many(self) -> str:
+        """The same statement over all rows of the JSON list `:rows`; values are renamed, for columns have their names."""
+        names = list(dict.fromkeys(_PARAMETER.findall(self)))
+        typed = ", ".join(f"{name} {self._type(name)}" for name in names)
+        renamed = ", ".join(f"{name} AS given_{name}" for name in names)
+        given = f"FROM (SELECT {renamed} FROM json_to_recordset(CAST(:rows AS json)) AS listed ({typed})) AS given"
+        return _PARAMETER.sub(r"given.given_\1", self).replace(EACH, given)
+
+    def _type(self, name: str) -> str:
+        return "bigint" if name in self.whole else "double precision" if name in self.real else "text"
+
+
+class NotAsExpected(Conflict):
+    """A write that was held back changed no row, or its row twice: the transaction must be done anew, step by step."""
+
+    def __init__(self, sql: str) -> None:
+        super().__init__(f"A row was changed by another process: {' '.join(sql.split())[:80]} …", hint="Try again.")
+
+
+class HeldBack:
+    """What waits to be sent, by statement, in the order in which the statements came first."""
+
+    __slots__ = ("_keys", "_rows")
+
+    def __init__(self) -> None:
+        self._rows: dict[Write, list[Mapping[str, Any]]] = {}
+        self._keys: set[tuple[Write, Any]] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def fits(self, write: Write, params: Mapping[str, Any]) -> bool:
+        """Whether it may be sent together with what waits."""
+        return write.key is None or (write, params[write.key]) not in self._keys
+
+    def add(self, write: Write, params: Mapping[str, Any]) -> None:
+        self._rows.setdefault(write, []).append(params)
+        if write.key is not None:
+            self._keys.add((write, params[write.key]))
+
+    def take(self) -> dict[Write, list[Mapping[str, Any]]]:
+        rows, self._rows = self._rows, {}
+        self._keys = set()
+        return dict(sorted(rows.items(), key=lambda held: not held[0].first))
