@@ -30,7 +30,7 @@ class Write(str):
     must: bool
     first: bool
 
-    def __new__(  # noqa: PLR0913  what a statement cannot say itself, each by name
+    def __new__(
         cls,
         sql: str,
         *,
@@ -48,7 +48,7 @@ class Write(str):
         return made
 
     def for_many(self) -> str:
-        """The same statement over all rows of the JSON list `:rows`; values are renamed, for columns have their names."""
+        """The statement for all rows of the JSON list `:rows`; values are renamed, for columns have their names."""
         names = list(dict.fromkeys(_PARAMETER.findall(self)))
         typed = ", ".join(f"{name} {self._type(name)}" for name in names)
         renamed = ", ".join(f"{name} AS given_{name}" for name in names)
