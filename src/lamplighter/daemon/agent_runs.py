@@ -5,7 +5,7 @@ import contextlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from lamplighter.domain.city.run_plan import CannotRun, RunPlan, run_plan
 from lamplighter.domain.runs.budget import Spent
 from lamplighter.domain.runs.model import Run, RunState, Stage
 from lamplighter.domain.runs.verdict import Leave, SessionSeen, SessionState, Verdict, verdict
+from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.presets.lines import plain
 from lamplighter.kit import log
@@ -303,13 +304,11 @@ class AgentRuns:
         act = Act(self.me.actor, self.clock.now())
         await self.store.transact(executing.worktree_settled, row.run.id, None, act)
 
-    async def tidy(self, held: frozenset[str]) -> None:
-        """Let go of sessions whose run has ended: their worker died in between."""
-        found = [name for name, seen in (await self.sessions.seen()).items() if seen.meta.get("LAMP_RUN_ID") == name]
-        states = await self.store.read(lambda tx: tx.runs.states(found))
-        for run in found:
-            if run not in held and (run not in states or states[run][0] is not RunState.RUNNING):
-                await self.let_go(run)
+    async def tidy(self, held: frozenset[str], *, before: datetime) -> None:
+        """Let go of sessions whose run ended by then and that nobody holds here: their worker died in between."""
+        found = {str(name) for name, seen in (await self.sessions.seen()).items() if seen.meta.get(meta.RUN) == name}
+        for run in sorted(await self.store.read(runs.over_among, found - held, before)):
+            await self.let_go(run)
 
     async def close(self) -> None:
         if self._listening is not None:

@@ -88,7 +88,7 @@ class PostgresProofs:
         from lamplighter.store.postgres_connection import told
 
         with told(self._url):
-            self._connection.execute("SELECT pg_advisory_lock(%s)", (_key(owner),))
+            self._connection.execute("SELECT pg_advisory_lock(%s)", (key_of(owner),))
         self._held.add(owner)
 
     def check(self, owner: str) -> None:
@@ -98,7 +98,7 @@ class PostgresProofs:
             row = self._connection.execute(
                 "SELECT count(*) AS held FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() "
                 "AND ((classid::bigint << 32) | objid::bigint) = %s",
-                (_key(owner),),
+                (key_of(owner),),
             ).fetchone()
         except psycopg.Error as error:
             raise ProofLost(owner) from error
@@ -111,10 +111,10 @@ class PostgresProofs:
         if owner in self._held:
             return False  # the server would let this very connection take it again
         with told(self._url):
-            row = self._connection.execute("SELECT pg_try_advisory_lock(%s) AS taken", (_key(owner),)).fetchone()
+            row = self._connection.execute("SELECT pg_try_advisory_lock(%s) AS taken", (key_of(owner),)).fetchone()
             if row is None or not row["taken"]:
                 return False
-            self._connection.execute("SELECT pg_advisory_unlock(%s)", (_key(owner),))
+            self._connection.execute("SELECT pg_advisory_unlock(%s)", (key_of(owner),))
         return True
 
     def release(self, owner: str) -> None:
@@ -123,12 +123,12 @@ class PostgresProofs:
 
         if owner in self._held and not self._connection.closed:
             with suppress(psycopg.Error):
-                self._connection.execute("SELECT pg_advisory_unlock(%s)", (_key(owner),))
+                self._connection.execute("SELECT pg_advisory_unlock(%s)", (key_of(owner),))
         self._held.discard(owner)
         if not self._held:
             self._connection.close()
 
 
-def _key(owner: str) -> int:
+def key_of(owner: str) -> int:
     """The first 63 bits of a digest: two owners never share one by chance."""
     return int.from_bytes(hashlib.sha256(owner.encode()).digest()[:8], "big") >> 1
