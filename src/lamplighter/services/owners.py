@@ -40,8 +40,15 @@ async def lay_ghosts(store: Store, *, act: Act) -> list[str]:
     """Void what was written under names that are buried: a database may commit a dead process's last words late."""
     ghosts = await store.read(lambda tx: tx.owners.ghosts())
     if ghosts:
-        await store.transact(_void_ghosts, act=act)
+        await store.transact(void_ghosts, act=act)
     return ghosts
+
+
+async def runs_of_the_living(store: Store, proofs: Proofs, me: str) -> frozenset[str]:
+    """Runs that other processes are at: whoever brings a city down leaves them alone."""
+    held = await store.read(lambda tx: tx.runs.held())
+    dead = {owner: owner != me and await asyncio.to_thread(proofs.dead, owner) for owner in set(held.values())}
+    return frozenset(run for run, owner in held.items() if owner != me and not dead[owner])
 
 
 async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> None:
@@ -117,6 +124,6 @@ def _left(tx: Tx, node: str | None, state: NodeState, *, act: Act) -> None:
     tx.events.append(act.event(f"node.{state.value}", subject=node))
 
 
-def _void_ghosts(tx: Tx, *, act: Act) -> None:
+def void_ghosts(tx: Tx, *, act: Act) -> None:
     for ghost in tx.owners.ghosts():
         void(tx, ghost, act=act)

@@ -35,6 +35,10 @@ CLAIMED_BY = f"""
 HUNG = f"""
     SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'claimed' AND claimed_at < :before
     ORDER BY id LIMIT :limit {{skip_claimed}}"""
+# the index outbox_due serves this
+NEEDED = """
+    SELECT needs, count(*) AS count FROM outbox WHERE city_id = :city AND state = 'pending' AND needs IS NOT NULL
+    GROUP BY needs ORDER BY needs"""
 COUNTS = "SELECT state, count(*) AS count FROM outbox WHERE city_id = :city AND state = 'pending' GROUP BY state"
 # Ids are in order of time, so the primary key finds the oldest.
 PRUNE = """
@@ -103,6 +107,10 @@ class Outbox:
 
     def pending(self) -> int:
         return sum(row["count"] for row in self._db.rows(COUNTS, {"city": self._city}))
+
+    def needed(self) -> dict[str, int]:
+        """How many pending items wait for each node or rig."""
+        return {row["needs"]: row["count"] for row in self._db.rows(NEEDED, {"city": self._city})}
 
     def prune(self, *, before: datetime, before_id: str, limit: int) -> int:
         params = {"city": self._city, "before": stamp(before), "before_id": before_id, "limit": limit}

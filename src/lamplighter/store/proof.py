@@ -29,6 +29,10 @@ class Proofs(Protocol):
 
     def release(self, owner: str) -> None: ...
 
+    def close(self) -> None:
+        """For one who only asked."""
+        ...
+
 
 class FileProofs:
     def __init__(self, directory: Path) -> None:
@@ -74,6 +78,10 @@ class FileProofs:
         if fd is not None:
             (self._directory / owner).unlink(missing_ok=True)
             os.close(fd)
+
+    def close(self) -> None:
+        for owner in tuple(self._held):
+            self.release(owner)
 
 
 class PostgresProofs:
@@ -127,6 +135,9 @@ class PostgresProofs:
         self._held.discard(owner)
         if not self._held:
             self._connection.close()
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def key_of(owner: str) -> int:
