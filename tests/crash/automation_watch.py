@@ -40,12 +40,12 @@ def rows(city: Path, sql: str) -> list[dict[str, Any]]:
     return look(city, lambda tx: [dict(row) for row in tx.db.rows(sql, {})])
 
 
-def wait_until(city: Path, holds: Callable[[Tx], bool]) -> None:
+def wait_until(city: Path, holds: Callable[[Tx], bool], *, within: float = WITHIN) -> None:
     """Until it holds: asked again whenever the city's processes commit something. Raises TimeoutError."""
-    aio.run(_wait(city, holds))
+    aio.run(_wait(city, holds, within))
 
 
-async def _wait(city: Path, holds: Callable[[Tx], bool]) -> None:
+async def _wait(city: Path, holds: Callable[[Tx], bool], within: float) -> None:
     paths = CityPaths(city)
     place = place_of(city)
     wakes = Wakes()
@@ -53,7 +53,7 @@ async def _wait(city: Path, holds: Callable[[Tx], bool]) -> None:
     try:
         with listening(place, "watcher", wakes):
             woken = wakes.subscribe("runs", "events", "outbox", "automations", "owners")
-            async with asyncio.timeout(WITHIN):
+            async with asyncio.timeout(within):
                 while not await store.read(holds):
                     try:
                         await asyncio.wait_for(woken.wait(), POLL)

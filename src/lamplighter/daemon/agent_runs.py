@@ -128,11 +128,14 @@ class AgentRuns:
             place = await self._place(row, plan)
             seen = await self._start(row, plan, place)
             crash_point(CrashPoint.RUN_AFTER_SESSION)
-        began = executing.Began(self._session_row(row.run, seen), place.isolation, place.why)
-        act = Act(self.me.actor, self.clock.now())
-        fresh = await self.store.transact(executing.began, row.run.id, began, act)
+        fresh = await self._on_record(row, seen, place)
         crash_point(CrashPoint.RUN_AFTER_PROMPT)
         return fresh
+
+    async def _on_record(self, row: RunRow, seen: Seen, place: _Place) -> RunRow:
+        """May come after the run's end: a program can complete it while nobody has told of its start yet."""
+        began = executing.Began(self._session_row(row.run, seen), place.isolation, place.why)
+        return await self.store.transact(executing.began, row.run.id, began, Act(self.me.actor, self.clock.now()))
 
     async def _start(self, row: RunRow, plan: RunPlan, place: _Place) -> Seen:
         trigger = await self.store.read(runs.trigger_of, row)
@@ -267,6 +270,8 @@ class AgentRuns:
         name = SessionName(run)
         row = await self.store.read(lambda tx: tx.runs.get(run))
         seen = await self.sessions.see(name)
+        if row is not None and row.run.session_id is None and seen is not None and not _never_ran(seen):
+            row = await self._on_record(row, seen, _Place(Path(), "unknown", "found after its run had ended"))
         if row is not None and row.run.session_id is not None and seen is not None:
             await self._last_words(row)
         tail = await self.tail(run) if seen is not None else ""

@@ -83,6 +83,9 @@ def began(tx: Tx, run: str, start: Began, act: Act) -> RunRow:
     runs.get(tx, run)
     tx.runs.lock(run)
     tx.sessions.add(start.session)
+    ended = runs.get(tx, run).run
+    if ended.completion_id is not None:
+        tx.sessions.report(run, ended.state.value, ended.summary)
     if tx.runs.began(run, start.session.id, act.at):
         data = {"key": session_key(run), "session": start.session.id, "isolation": start.isolation}
         if start.why:
