@@ -171,7 +171,9 @@ async def a_town(root: Path, program: Program) -> AsyncIterator[Town]:
     rules = rules_of(opened.config.city, {})
     http = HttpServer(opened, store, "127.0.0.1", 0, lambda: rules)
     http.open()
-    loops = loops_of(opened, opened.config.city, store=store, owner=owner.id, api_url=lambda: http.url)
+    loops = loops_of(
+        opened, opened.config.city, store=store, me=runs.Worker(owner.id, "here"), api_url=lambda: http.url
+    )
     serving = asyncio.create_task(http.run())
     watching = asyncio.create_task(loops.worker.loop())
     try:

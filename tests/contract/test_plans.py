@@ -163,7 +163,7 @@ ASKS = {
     "next item": lambda tx: tx.outbox.next_due_at(),
     "claims of an owner": lambda tx: tx.outbox.claimed_by("own_1"),
     "active of one": lambda tx: tx.runs.active_of("aut_0"),
-    "leases of an owner": lambda tx: tx.runs.void_leases("own_0"),
+    "leases of an owner": lambda tx: tx.runs.void_leases("own_0", now=AT),
     "orphans": lambda tx: tx.runs.has_orphans("here", AT),
     "runs of one": lambda tx: tx.runs.page(automation="aut_1", limit=10),
     "newest runs": lambda tx: tx.runs.page(limit=10),

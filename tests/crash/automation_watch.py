@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lamplighter.adapters.files.city import CityPaths
+from lamplighter.app.settings import Settings
 from lamplighter.app.wakeups import listening
+from lamplighter.app.wiring import OpenCity
 from lamplighter.kit import aio
-from lamplighter.store.place import open_direct, open_store, parse_place
+from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.ids import IdSource
+from lamplighter.store.place import Place, open_direct, open_store
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
 
@@ -17,9 +21,15 @@ WITHIN = 30
 POLL = 1.0
 
 
+def place_of(city: Path) -> Place:
+    """Where the city keeps its rows, as its city.toml says."""
+    clock = SystemClock()
+    settings = Settings(cwd=city, city=city, actor="tester", run=None, env={})
+    return OpenCity(settings, CityPaths(city), clock, IdSource(clock)).place
+
+
 def look(city: Path, fn: Callable[[Tx], R]) -> R:
-    paths = CityPaths(city)
-    store = open_direct(parse_place("", paths.runtime), paths.city_id())
+    store = open_direct(place_of(city), CityPaths(city).city_id())
     try:
         return store.read(fn)
     finally:
@@ -30,20 +40,20 @@ def rows(city: Path, sql: str) -> list[dict[str, Any]]:
     return look(city, lambda tx: [dict(row) for row in tx.db.rows(sql, {})])
 
 
-def wait_until(city: Path, holds: Callable[[Tx], bool]) -> None:
+def wait_until(city: Path, holds: Callable[[Tx], bool], *, within: float = WITHIN) -> None:
     """Until it holds: asked again whenever the city's processes commit something. Raises TimeoutError."""
-    aio.run(_wait(city, holds))
+    aio.run(_wait(city, holds, within))
 
 
-async def _wait(city: Path, holds: Callable[[Tx], bool]) -> None:
+async def _wait(city: Path, holds: Callable[[Tx], bool], within: float) -> None:
     paths = CityPaths(city)
-    place = parse_place("", paths.runtime)
+    place = place_of(city)
     wakes = Wakes()
     store = open_store(place, paths.city_id(), wakes)
     try:
         with listening(place, "watcher", wakes):
-            woken = wakes.subscribe("runs", "events", "outbox", "automations")
-            async with asyncio.timeout(WITHIN):
+            woken = wakes.subscribe("runs", "events", "outbox", "automations", "owners")
+            async with asyncio.timeout(within):
                 while not await store.read(holds):
                     try:
                         await asyncio.wait_for(woken.wait(), POLL)

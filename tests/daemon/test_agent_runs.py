@@ -30,6 +30,7 @@ from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import Place
 from lamplighter.store.runs import RunRow
+from lamplighter.store.tx import Tx
 
 
 @pytest.fixture
@@ -230,6 +231,28 @@ async def test_case_20_a_start_that_was_cut_off_before_it_was_told_is_taken_up(l
     again = await finished(loops, run)
     assert (again.run.state, again.run.reason) == (RunState.FAILED, "no_completion")
     assert (loops.root / "starts").read_text().split() == ["started", "started"], "the second by this test, no third"
+
+
+async def test_a_run_that_was_completed_before_its_start_was_told_has_its_session_on_record(loops: Loops) -> None:
+    """Its worker died between the two, and its program spoke to another."""
+    await add(loops, "fast", "echo begun; sleep 4720")
+    run = await begin(loops, "fast")
+    for task in set(loops.parts.worker.tasks.running):
+        task.cancel()
+    await loops.parts.worker.tasks.all_done()
+
+    def forget(tx: Tx) -> None:
+        tx.db.execute("UPDATE runs SET session_id = NULL, prompt_sent_at = NULL WHERE id = :run", {"run": run})
+        tx.db.execute("DELETE FROM sessions WHERE run_id = :run", {"run": run})
+
+    await loops.store.transact(forget)
+    await complete(loops, run)
+    await loops.parts.agents.let_go(run)
+    (session,) = await loops.store.read(lambda tx: tx.sessions.of_run(run))
+    assert (session.outcome, session.summary, session.ended_at is not None) == ("succeeded", "Lit.", True)
+    told = await loops.store.read(transcripts.of_run, run)
+    assert [one.body["text"] for one in told if one.kind == "text"] == ["begun"]
+    assert living("sleep 4720") == []
 
 
 async def test_a_session_goes_on_when_its_configuration_is_gone(loops: Loops) -> None:

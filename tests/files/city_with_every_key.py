@@ -25,6 +25,7 @@ public_url = "https://lamp.example.org"
 enrich = 1
 execute = 2
 notify = 3
+lost_after = "10m"
 [runs]
 deadline = "1h"
 idle = "10m"

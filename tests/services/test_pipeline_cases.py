@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-
 from automation_city import City
+
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.model import AgentAction
 from lamplighter.domain.city.model import Configuration
@@ -173,7 +173,7 @@ def test_case_14_enrichment_is_one_transaction(city: City, run: str) -> None:
 def test_case_14_a_stage_that_lost_its_lease_writes_nothing(city: City, run: str) -> None:
     item = claim(city, run)
     held = city.run(enriching.begin, item, WORKER, city.clock.now())
-    city.run(lambda tx: tx.runs.void_leases(WORKER.owner))
+    city.run(lambda tx: tx.runs.void_leases(WORKER.owner, now=city.clock.now()))
     city.run(outbox.later, item, city.clock.now(), city.clock.now())
     taken = claim(city, run, OTHER)
     city.run(enriching.begin, taken, OTHER, city.clock.now())

@@ -11,7 +11,7 @@ from lamplighter.adapters.files.formulas import read_formula
 from lamplighter.adapters.sessions.commands import ShimCommands
 from lamplighter.app.agent_runs import agents_of
 from lamplighter.app.host_zone import host_zone
-from lamplighter.app.wiring import OpenCity, host
+from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.automations import AutomationLoops, Outside
 from lamplighter.domain.automations.layers import Definitions, Override
 from lamplighter.domain.beads.formulas import Formula
@@ -45,17 +45,16 @@ def command_runner(paths: CityPaths, clock: Clock, ids: IdSource) -> ShimCommand
     return ShimCommands(paths.runtime / COMMANDS, city=paths.city_id(), clock=clock, ids=ids)
 
 
-def loops_of(  # noqa: PLR0913  one keyword each for what tells one process of a city from another
+def loops_of(
     opened: OpenCity,
     city: City,
     *,
     store: Store,
-    owner: str,
-    actor: str = "worker",
+    me: runs.Worker,
     only: str | None = None,
     api_url: Callable[[], str | None] = _nowhere,
 ) -> AutomationLoops:
-    """The parts of one process of the city; `owner` holds its leases, `api_url` is where its tools are served."""
+    """The parts of one process of the city; `me` holds its leases, `api_url` is where its tools are served."""
     outside = Outside(
         runner=command_runner(opened.paths, opened.clock, opened.ids),
         formula=lambda name, rig: _formula(loops.scene.city, name, rig),
@@ -65,7 +64,7 @@ def loops_of(  # noqa: PLR0913  one keyword each for what tells one process of a
     )
     loops = AutomationLoops.build(
         city, rules_of(city, opened.settings.env), outside,
-        store=store, clock=opened.clock, ids=opened.ids, me=runs.Worker(owner, host(), actor), only=only,
+        store=store, clock=opened.clock, ids=opened.ids, me=me, only=only,
     )  # fmt: skip
     return loops
 

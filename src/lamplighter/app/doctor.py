@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from lamplighter.adapters.control import ask
 from lamplighter.adapters.files.formulas import formula_files, read_formula_file
@@ -34,7 +35,7 @@ class Finding:
 def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
     """Every check in turn; one that fails says so and the next goes on."""
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
-        _structure, _config, _store, _controller, _formulas, _rigs, _programs, _disk,
+        _structure, _config, _store, _controller, _nodes, _formulas, _rigs, _programs, _disk,
     ]  # fmt: skip
     found: list[Finding] = []
     for check in checks:
@@ -101,6 +102,37 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
             yield Finding("controller", Level.MENDED, f"Removed {left.name}, left by a controller that is gone.")
         else:
             yield Finding("controller", Level.PROBLEM, f"{left.name} was left by a dead controller.", "Use --fix.")
+
+
+def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    from lamplighter.app.living import node_rows
+    from lamplighter.app.post import place_name
+
+    found = node_rows(city)
+    for node in found:
+        holds = f"rigs {', '.join(node['rigs'])}" if node["rigs"] else "no rigs"
+        told = f"Node {node['name']} ({holds}) is {node['state']}"
+        if node["state"] == "lost":
+            advice = f"Start it again at {node['place']}; else its runs end as node_lost after [workers] lost_after."
+            here = node["place"] == place_name(city.place)  # that this city does not run is told above
+            yield Finding("nodes", Level.NOTE if here else Level.PROBLEM, f"{told}.", advice)
+        elif node["state"] == "stopped":
+            yield Finding("nodes", Level.NOTE, f"{told} since {node['since']}.")
+        else:
+            yield Finding("nodes", Level.OK, f"{told}: {len(node['processes'])} processes.")
+    yield from _waiting(city, found)
+
+
+def _waiting(city: OpenCity, found: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Work that nobody alive can take."""
+    alive = [node for node in found if node["state"] == "alive"]
+    reach = {f"node:{node['name']}" for node in alive}
+    reach |= {f"rig:{rig}" for node in alive for process in node["processes"] for rig in process["rigs"]}
+    for need, count in city.store.read(lambda tx: tx.outbox.needed()).items():
+        if alive and need not in reach:
+            kind, _, name = need.partition(":")
+            advice = f"Start a worker that holds it: `lamp worker --rig {name}=PATH`." if kind == "rig" else ""
+            yield Finding("nodes", Level.NOTE, f"{count} items wait for {kind} {name}, which nobody has now.", advice)
 
 
 def _formulas(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001

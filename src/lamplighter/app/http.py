@@ -1,9 +1,12 @@
 """The city's HTTP server as a part of its process: its port is known at once and survives a restart."""
 
 import asyncio
+import fcntl
 import json
+import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from lamplighter.store.tx import Store
 from lamplighter.web.listening import bound, url_of
 
 PORT_FILE = "api.json"
+SHARED_PORT_FILE = "worker-api.json"
 
 
 @dataclass
@@ -30,6 +34,8 @@ class HttpServer:
     host: str
     port: int
     rules: Callable[[], Rules]
+    shared: bool = False
+    """One port for all workers of a node: whoever of them lives answers, so that programs outlive their worker."""
     _listener: socket.socket | None = None
     _server: Any = None
     _taken: list[str] = field(default_factory=list)
@@ -37,8 +43,9 @@ class HttpServer:
 
     def open(self) -> None:
         """Raises Unavailable where no port is to be had."""
-        self._listener = self._bound()
-        self._remember()
+        with self._alone():
+            self._listener = self._bound()
+            self._remember()
 
     @property
     def url(self) -> str | None:
@@ -84,10 +91,10 @@ class HttpServer:
         """The port of the last time first: programs that were started then still speak to it."""
         for port in dict.fromkeys([*self._remembered(), self.port]):
             try:
-                return bound(self.host, port)
+                return bound(self.host, port, shared=self.shared)
             except Unavailable as error:
                 self._taken.append(error.message)
-        return bound(self.host, 0)
+        return bound(self.host, 0, shared=self.shared)
 
     def _remembered(self) -> list[int]:
         try:
@@ -104,7 +111,20 @@ class HttpServer:
 
     @property
     def _file(self) -> Path:
-        return self.opened.paths.runtime / PORT_FILE
+        return self.opened.paths.runtime / (SHARED_PORT_FILE if self.shared else PORT_FILE)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two that start together must not choose two ports."""
+        if not self.shared:
+            yield
+            return
+        fd = os.open(self._file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
 
 
 def _load() -> tuple[Any, Any]:

@@ -2,11 +2,10 @@
 
 import asyncio
 import os
-import signal
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -19,11 +18,14 @@ from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
 from lamplighter.app.http import HttpServer
+from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.patrol import build_patrol
+from lamplighter.app.post import join, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
-from lamplighter.app.wakeups import listening
-from lamplighter.app.wiring import OpenCity, host, locate
+from lamplighter.app.wiring import OpenCity, locate
 from lamplighter.daemon.agent_phases import agent_phases
+from lamplighter.daemon.holding import Holding
+from lamplighter.daemon.node_upkeep import NodeUpkeep
 from lamplighter.daemon.reloader import Reloader
 from lamplighter.daemon.shutdown import SessionsLeft, stop_all
 from lamplighter.daemon.ticks import Phase
@@ -33,22 +35,15 @@ from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit import aio, log
-from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import SystemClock, rfc3339
-from lamplighter.kit.errors import Fenced, LampError, Unavailable
 from lamplighter.kit.ids import IdSource
-from lamplighter.kit.supervise import Child, Supervisor
-from lamplighter.services import owners
+from lamplighter.kit.supervise import Child
+from lamplighter.services import owners, runs
 from lamplighter.services.agents import View, agent_rows
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import migrate, open_proofs, open_store, parse_place
-from lamplighter.store.proof import Proofs
-from lamplighter.store.tx import Store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.place import PostgresPlace, migrate, parse_place
 
 ACTOR = "controller"
-FIRST_WAIT = timedelta(milliseconds=100)
-LONGEST_WAIT = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -98,30 +93,21 @@ class _Process:
         self._paths = paths
         self._clock = SystemClock()
         self._ids = IdSource(self._clock)
-        self._stop = asyncio.Event()
+        self._lifetime = Lifetime(self._clock, "controller")
+        self._stop = self._lifetime.told
         self._since: datetime = self._clock.now()
 
     async def run(self, started: Callable[[Started], None]) -> None:
         """Until told to stop. A controller that lost its proof of life starts anew, once the database is back."""
-        fenced, waits = False, 0
-        while not self._stop.is_set():
-            try:
-                return await self._live(_nothing if fenced else started)
-            except Unavailable as error:
-                if not fenced and not isinstance(error, Fenced):
-                    raise
-                fenced, waits = True, 0 if isinstance(error, Fenced) else waits + 1
-                log.get().warning("controller.starts_anew", error=error.message)
-            await self._clock.wait(self._stop, at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
-        return None
+        await self._lifetime.run(lambda first: self._live(started if first else _nothing))
 
     async def _live(self, started: Callable[[Started], None]) -> None:
         async with AsyncExitStack() as stack:
             controller, report = await self._build(stack)
             await self._open_control(stack, controller)
-            self._on_signals()
+            self._lifetime.on_signals()
             await self._tell("controller.started", controller, {"pid": os.getpid(), "version": __version__})
-            stack.push_async_callback(_if_possible, self._tell, "controller.stopped", controller, {"pid": os.getpid()})
+            stack.push_async_callback(if_possible, self._tell, "controller.stopped", controller, {"pid": os.getpid()})
             started(report)
             await self._supervise(controller)
             if self._stop.is_set():
@@ -142,44 +128,40 @@ class _Process:
         place = parse_place(config.city.store.url, self._paths.runtime)
         migrate(place)
         await self._open_beads(stack)
-        wakes = Wakes()
-        store = open_store(place, self._paths.city_id(), wakes)
-        stack.push_async_callback(store.close)
-        owner = Owner(self._ids.make("own"), "controller", host(), os.getpid(), self._clock.now())
-        stack.enter_context(listening(place, owner.id, wakes))
-        await store.transact(lambda tx: tx.cities.ensure(config.city.name, owner.started_at))
-        proofs = open_proofs(place)
-        stack.callback(proofs.release, owner.id)
-        act = Act(ACTOR, owner.started_at)
-        took_over = await owners.enlist(store, proofs, owner, act=act)
-        stack.push_async_callback(_if_possible, self._leave, store, proofs, owner)
-        await owners.take_control(store, proofs, owner, act=act)
+        post = self._post = await take_post(stack, self._opened, place, ACTOR, config.city.name)
+        store, owner = post.store, post.owner
+        await owners.take_control(store, post.proofs, owner, act=post.act)
+        node = await join(post, rigs_here(config.city))
         self._http = HttpServer(
             self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene.rules
         )
         self._http.open()
         stack.callback(self._http.close)
-        self._loops = loops_of(self._opened, config.city, store=store, owner=owner.id, api_url=lambda: self._http.url)
+        me = runs.Worker(owner.id, node.name)
+        self._loops = loops_of(self._opened, config.city, store=store, me=me, api_url=lambda: self._http.url)
         stack.push_async_callback(self._loops.close)
         controller = Controller.build(
             config.city,
             store=store,
-            proofs=proofs,
+            proofs=post.proofs,
             clock=self._clock,
             owner=owner.id,
             export=self._paths.events_export,
             automations=self._loops,
         )
+        self._nodes = NodeUpkeep(store, self._clock, self._ids, me)
+        self._holding = Holding(store, self._loops.scene, me, rigs_here, whole_city=True)
+        self._shared = isinstance(place, PostgresPlace)
+        self._watchman = watchman(stack, post, self._opened)
+        if self._shared:
+            await self._holding.tick()
         await self._apply_automations(config)
         self._tower = await build_patrol(stack, self._opened, config, store)
         self._reloader = self._reloading(controller, config)
         controller.ticks.phases = self._phases(controller, config)
-        controller.ticks.listen(wakes)
-        self._loops.listen(wakes)
-        return controller, Started(self._paths, config, str(place), took_over)
-
-    async def _leave(self, store: Store, proofs: Proofs, owner: Owner) -> None:
-        await owners.leave(store, proofs, owner, clock=self._clock)
+        controller.ticks.listen(post.wakes)
+        self._loops.listen(post.wakes)
+        return controller, Started(self._paths, config, str(place), post.took_over)
 
     async def _open_beads(self, stack: AsyncExitStack) -> None:
         """The bead store comes up before all that uses it, and goes down after it."""
@@ -188,7 +170,7 @@ class _Process:
             await asyncio.to_thread(open_beads, city)
         finally:
             city.close()
-        stack.push_async_callback(_if_possible, asyncio.to_thread, close_beads, city)
+        stack.push_async_callback(if_possible, asyncio.to_thread, close_beads, city)
 
     async def _apply_automations(self, config: LoadedCity) -> None:
         """The rules and definitions of this configuration, for everything that fires from now on."""
@@ -209,7 +191,9 @@ class _Process:
 
     def _phases(self, controller: Controller, config: LoadedCity) -> list[Phase]:
         agents = agent_phases(self._tower.patrol)
-        return [Phase("reload", self._reloader.tick), *agents, *controller.phases(config.city)]
+        own = [*controller.phases(config.city), *self._nodes.phases(config.city)]
+        shared = [self._holding.phase(), self._nodes.for_node(self._loops.tidy_phase())] if self._shared else []
+        return [Phase("reload", self._reloader.tick), *agents, *shared, *own]
 
     async def _notice_changes(self, controller: Controller) -> None:
         early = asyncio.create_task(self._look_once(controller), name="watch is ready")
@@ -246,30 +230,22 @@ class _Process:
         stack.callback(self._paths.pid_file.unlink, missing_ok=True)
 
     async def _supervise(self, controller: Controller) -> None:
-        """Until told to stop, or until a part fails for good, which is raised."""
-        supervisor = Supervisor(self._clock)
         children = [
             Child("patrol", self._tower.patrol.run),
             Child("ticks", controller.ticks.loop),
             Child("watch", partial(self._notice_changes, controller), stop=self._end_watch),
             Child("http", self._http.run, stop=self._http.stop),
+            *([Child("vigil", self._watchman.loop)] if self._watchman is not None else []),
             *self._loops.children(),
         ]
-        tree = asyncio.create_task(supervisor.run(children), name="tree")
-        told = asyncio.create_task(self._stop.wait(), name="stop")
-        await asyncio.wait({tree, told}, return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
-        if tree.done():
-            await tree
-        tree.cancel()
-        with suppress(asyncio.CancelledError):
-            await tree
+        await self._lifetime.supervise(children)
 
     async def _stop_sessions(self) -> None:
         """Everything the city started goes down with it; what would not is told, and ends this process in failure."""
         await self._tower.patrol.close()
         within = self._reloader.current.city.daemon.shutdown_timeout
-        stopped = await stop_all(self._tower.provider, self._tower.memory, within=within)
+        spared = await owners.runs_of_the_living(self._post.store, self._post.proofs, self._post.owner.id)
+        stopped = await stop_all(self._tower.provider, self._tower.memory, within=within, spared=spared)
         log.get().info("agents.stopped", count=len(stopped.agents))
         if stopped.left:
             raise SessionsLeft(stopped.left)
@@ -280,20 +256,6 @@ class _Process:
     async def _tell(self, event_type: str, controller: Controller, payload: Mapping[str, Any]) -> None:
         fact = Act(ACTOR, self._clock.now()).event(event_type, subject=controller.city.name, payload=dict(payload))
         await controller.store.transact(lambda tx: tx.events.append(fact))
-
-    def _on_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the last: its terminal was closed
-            loop.add_signal_handler(number, self._signalled, number)
-
-    def _signalled(self, number: signal.Signals) -> None:
-        if self._stop.is_set():
-            if number is signal.SIGHUP:
-                return  # the terminal closed on a city that is stopping already
-            log.get().warning("stop.forced", signal=number.name)
-            os._exit(128 + number)  # asked twice: whoever waits has waited long enough
-        log.get().info("stop.asked", signal=number.name)
-        self._stop.set()
 
     async def _verb_agents(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
         patrol = self._tower.patrol
@@ -343,14 +305,6 @@ class _Process:
             return {"ok": True}
 
         return wake
-
-
-async def _if_possible(farewell: Callable[..., Awaitable[object]], *args: Any) -> None:
-    """A city also stops while its database is away: the next controller finds what was left, and buries it."""
-    try:
-        await farewell(*args)
-    except LampError as error:
-        log.get().warning("stop.incomplete", error=error.message)
 
 
 def _nothing(_report: Started) -> None:

@@ -50,6 +50,7 @@ def city_status(city: OpenCity) -> dict[str, Any]:
         "suspended": suspended,
         "controller": controller,
         "agents": agents,
+        "nodes": _nodes(city),
         "runs": glance.runs,
         "attention": glance.attention,
         "next": glance.next,
@@ -139,6 +140,12 @@ def _agents(city: OpenCity) -> tuple[list[dict[str, Any]], bool, str | None]:
         return rows, city.config.city.workspace.suspended, None
     except LampError as error:
         return rows, False, error.message
+
+
+def _nodes(city: OpenCity) -> list[dict[str, Any]]:
+    from lamplighter.app.living import node_rows
+
+    return node_rows(city)
 
 
 def _name(city: OpenCity) -> str:

@@ -10,7 +10,8 @@ from lamplighter.domain.city.sections import Daemon
 from lamplighter.kit import aio
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.sessions import SessionProvider
-from lamplighter.store.place import open_store
+from lamplighter.services import owners
+from lamplighter.store.place import open_proofs, open_store
 from lamplighter.store.wakes import Wakes
 
 
@@ -54,8 +55,13 @@ async def _stop(city: OpenCity, name: str, provider: SessionProvider, within: ti
     except LampError:  # no database, or nobody knows where: stopped all the same, and not on record
         return await stop_all(provider, None, within=within)
     try:
+        proofs = open_proofs(city.place)
+        try:
+            spared = await owners.runs_of_the_living(store, proofs, "")
+        finally:
+            proofs.close()
         memory = Memory(store, city.clock, city.ids, Where(name, host()))
         await memory.load(timedelta(days=1), keep_quarantine=True)
-        return await stop_all(provider, memory, within=within)
+        return await stop_all(provider, memory, within=within, spared=spared)
     finally:
         await store.close()

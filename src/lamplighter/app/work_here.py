@@ -8,16 +8,18 @@ from dataclasses import replace
 
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
+from lamplighter.app.living import living_workers
+from lamplighter.app.post import place_name
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.kit import aio, log
-from lamplighter.services import owners, runs
+from lamplighter.services import nodes, owners, runs
 from lamplighter.services.definitions import sync, sync_definitions
 from lamplighter.services.executing import sync_configurations
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
 from lamplighter.services.rules import Rules
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import open_proofs, open_store
+from lamplighter.store.place import PostgresPlace, open_proofs, open_store
 from lamplighter.store.runs import RunRow
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
@@ -25,6 +27,11 @@ from lamplighter.store.wakes import Wakes
 
 def daemon_runs(city: OpenCity) -> bool:
     return controller_pid(city.paths.lock) is not None
+
+
+def worked_on(city: OpenCity) -> bool:
+    """Whether somebody takes up what is fired: the daemon, or workers."""
+    return daemon_runs(city) or (isinstance(city.place, PostgresPlace) and bool(living_workers(city)))
 
 
 def refresh_definitions(city: OpenCity) -> None:
@@ -50,16 +57,16 @@ def run_here(city: OpenCity, wanted: ByHand) -> RunRow:
 
 
 def retry_run(city: OpenCity, run: str) -> tuple[RunRow, bool]:
-    """What `lamp run retry` does; True when it was left to the daemon and may still be under way."""
-    if daemon_runs(city):
+    """What `lamp run retry` does; True when it was left to the daemon or a worker and may still be under way."""
+    if worked_on(city):
         return city.store.transact(runs.retry, run, ids=city.ids, act=city.act()), True
     here = _Here(city)
     return aio.run(here.run(lambda tx, _rules: runs.retry(tx, run, ids=city.ids, act=city.act()).run.id)), False
 
 
 def run_automation(city: OpenCity, wanted: ByHand) -> tuple[RunRow, bool]:
-    """What `lamp automation run` does; True when it was left to the daemon and may still be under way."""
-    if daemon_runs(city):
+    """What `lamp automation run` does; True when it was left to the daemon or a worker, and may be under way."""
+    if worked_on(city):
         fired = fire_by_hand(city, wanted)
         return city.store.read(runs.get, fired.run), True
     return run_here(city, wanted), False
@@ -82,7 +89,9 @@ class _Here:
                 await owners.enlist(store, proofs, owner, act=city.act())
                 loops = None
                 try:
-                    loops = loops_of(city, city.config.city, store=store, owner=owner.id, actor=city.settings.actor)
+                    node = await store.read(nodes.name_of, place_name(city.place), host())
+                    me = runs.Worker(owner.id, node, city.settings.actor)
+                    loops = loops_of(city, city.config.city, store=store, me=me)
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)
                     await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
                     await store.transact(sync_configurations, city.config.city.configurations, city.clock.now())

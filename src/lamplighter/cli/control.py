@@ -162,12 +162,29 @@ def _show_status() -> None:
             "Last event": value["last_event"],
         },
     )
+    if sum(max(len(node["processes"]), 1) for node in value["nodes"]) > 1 and not output.wants_json():
+        _show_nodes(value["nodes"])
     if value["agents"] and not output.wants_json():
         from lamplighter.cli.agent import COLUMNS, shown
 
         up = sum(row["state"] in {"running", "draining"} for row in value["agents"])
         click.echo(f"\n{up} of {len(value['agents'])} agents run:")
         output.table(shown(value["agents"]), COLUMNS, empty="")
+
+
+def _show_nodes(nodes: list[dict[str, Any]]) -> None:
+    columns = {"NODE": "name", "STATE": "state", "SINCE": "since", "RIGS": "rigs", "PROCESSES": "processes"}
+    rows = [
+        node
+        | {
+            "since": output.local(node["since"]),
+            "rigs": ", ".join(node["rigs"]),
+            "processes": ", ".join(f"{one['kind']} {one['pid']}" for one in node["processes"]),
+        }
+        for node in nodes
+    ]
+    click.echo()
+    output.table(rows, columns, empty="")
 
 
 def command_for(name: str) -> click.Command:

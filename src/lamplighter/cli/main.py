@@ -36,6 +36,7 @@ COMMANDS = {
     "formula": ("lamplighter.cli.formula", "Templates of work: list, show, cook."),
     "event": ("lamplighter.cli.event", "What happened: list, tail, emit."),
     "daemon": ("lamplighter.cli.daemon", "The city's process: run, start, stop, status, logs, install, uninstall."),
+    "worker": ("lamplighter.cli.worker", "Run only the run pipeline, on PostgreSQL; as many as wanted."),
     "mcp": ("lamplighter.cli.mcp", "The city's tools for agents, over standard input and output."),
     "store": ("lamplighter.cli.store", "The database: migrate."),
     "completion": ("lamplighter.cli.completion", "Completion for bash, zsh or fish."),

@@ -43,7 +43,11 @@ class AgentHandlers:
 
     async def execute(self, item: Item, row: RunRow) -> None:
         """The model, where one is asked, is asked before anything is written: a crash asks it again, no more."""
-        target = await self._target(row)
+        target = await self._target(item, row)
+        rig = await self.store.read(executing.rig_of, target, row)
+        if rig is not None and not self.scene.holds(rig):
+            await self.store.transact(executing.hand_on, item, target, rig, ids=self.ids, act=self._act())
+            return
         started = await self.store.transact(
             executing.begin, item, target, self.worker.me, ids=self.ids, act=self._act()
         )
@@ -79,7 +83,10 @@ class AgentHandlers:
             raise Unavailable("Nothing here can send notices.", hint="Leave `notify` and `slack_channel` empty.")
         await self.store.transact(outbox.done, item, self.clock.now())
 
-    async def _target(self, row: RunRow) -> Target:
+    async def _target(self, item: Item, row: RunRow) -> Target:
+        told = item.payload.get("target")
+        if told is not None:
+            return executing.target_told(told)
         action = runs.snapshots_of(row.run).action
         if not isinstance(action, AgentAction):
             raise TypeError(f"run {row.run.id} has no agent action")

@@ -5,7 +5,7 @@ import contextlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from lamplighter.domain.city.run_plan import CannotRun, RunPlan, run_plan
 from lamplighter.domain.runs.budget import Spent
 from lamplighter.domain.runs.model import Run, RunState, Stage
 from lamplighter.domain.runs.verdict import Leave, SessionSeen, SessionState, Verdict, verdict
+from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.presets.lines import plain
 from lamplighter.kit import log
@@ -127,11 +128,14 @@ class AgentRuns:
             place = await self._place(row, plan)
             seen = await self._start(row, plan, place)
             crash_point(CrashPoint.RUN_AFTER_SESSION)
-        began = executing.Began(self._session_row(row.run, seen), place.isolation, place.why)
-        act = Act(self.me.actor, self.clock.now())
-        fresh = await self.store.transact(executing.began, row.run.id, began, act)
+        fresh = await self._on_record(row, seen, place)
         crash_point(CrashPoint.RUN_AFTER_PROMPT)
         return fresh
+
+    async def _on_record(self, row: RunRow, seen: Seen, place: _Place) -> RunRow:
+        """May come after the run's end: a program can complete it while nobody has told of its start yet."""
+        began = executing.Began(self._session_row(row.run, seen), place.isolation, place.why)
+        return await self.store.transact(executing.began, row.run.id, began, Act(self.me.actor, self.clock.now()))
 
     async def _start(self, row: RunRow, plan: RunPlan, place: _Place) -> Seen:
         trigger = await self.store.read(runs.trigger_of, row)
@@ -266,6 +270,8 @@ class AgentRuns:
         name = SessionName(run)
         row = await self.store.read(lambda tx: tx.runs.get(run))
         seen = await self.sessions.see(name)
+        if row is not None and row.run.session_id is None and seen is not None and not _never_ran(seen):
+            row = await self._on_record(row, seen, _Place(Path(), "unknown", "found after its run had ended"))
         if row is not None and row.run.session_id is not None and seen is not None:
             await self._last_words(row)
         tail = await self.tail(run) if seen is not None else ""
@@ -303,13 +309,11 @@ class AgentRuns:
         act = Act(self.me.actor, self.clock.now())
         await self.store.transact(executing.worktree_settled, row.run.id, None, act)
 
-    async def tidy(self, held: frozenset[str]) -> None:
-        """Let go of sessions whose run has ended: their worker died in between."""
-        found = [name for name, seen in (await self.sessions.seen()).items() if seen.meta.get("LAMP_RUN_ID") == name]
-        states = await self.store.read(lambda tx: tx.runs.states(found))
-        for run in found:
-            if run not in held and (run not in states or states[run][0] is not RunState.RUNNING):
-                await self.let_go(run)
+    async def tidy(self, held: frozenset[str], *, before: datetime) -> None:
+        """Let go of sessions whose run ended by then and that nobody holds here: their worker died in between."""
+        found = {str(name) for name, seen in (await self.sessions.seen()).items() if seen.meta.get(meta.RUN) == name}
+        for run in sorted(await self.store.read(runs.over_among, found - held, before)):
+            await self.let_go(run)
 
     async def close(self) -> None:
         if self._listening is not None:

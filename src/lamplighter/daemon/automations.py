@@ -38,6 +38,7 @@ from lamplighter.store.tx import Store
 
 ACTOR = "controller"
 STOP_EXTRA = timedelta(seconds=15)
+TIDY_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -118,20 +119,36 @@ class AutomationLoops:
 
     def children(self) -> list[Child]:
         """Stopped from the end: first nothing fires any more, then what runs is ended."""
+        return [*self.pipeline(), Child("scheduler", self.scheduler.loop)]
+
+    def pipeline(self) -> list[Child]:
+        """What takes runs to their end, and fires none."""
         within = self.scene.city.daemon.shutdown_timeout + STOP_EXTRA
         return [
             Child("dispatcher", self.dispatcher.loop, stop=self.dispatcher.stop, stop_within=within),
             Child("worker", self.worker.loop),
-            Child("scheduler", self.scheduler.loop),
         ]
 
+    def tidy_phase(self) -> Phase:
+        """What a dead process of this node left of runs that have ended; one that is alone looks at its start."""
+        return Phase("tidy", self.worker.tidy, at_most_every=TIDY_EVERY)
+
     def phases(self, city: City) -> list[Phase]:
-        found = [
+        return [
             Phase("conditions", self.conditions.tick),
             Phase("quiet", self.scheduler.raise_quiet),
+            *self.endings(city),
+            *self.upkeep().phases(city),
+        ]
+
+    def upkeep(self) -> RunUpkeep:
+        return RunUpkeep(self.store, self.clock, self.agents, self.artifacts)
+
+    def endings(self, city: City) -> list[Phase]:
+        """Ends of runs that somebody has to notice."""
+        found = [
             Phase("finalizer", self.finalizer.tick),
             Phase("wisps_closed", self.finalizer.end_wisps, topics=(BEADS,)),
-            *RunUpkeep(self.store, self.clock, self.agents, self.artifacts).phases(city),
         ]
         if not self.scene.rules.own_beads:
             found.append(

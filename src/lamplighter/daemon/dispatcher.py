@@ -70,7 +70,7 @@ class Dispatcher:
             crash_point(CrashPoint.ITEM_AFTER_CLAIM)
             for item in items:
                 self._hand_over(item)
-        self._next = await self.store.read(outbox.next_due_at)
+        self._next = await self.store.read(outbox.next_due_at, reach=self.worker.scene.reach)
         self._idle = claimed == 0
         return claimed
 
@@ -93,11 +93,12 @@ class Dispatcher:
         room = min(CLAIM_AT_ONCE, self.worker.room - len(self.handling.running), HANDLE_AT_ONCE)
         if room <= 0:
             return []
-        glance = await self.store.read(outbox.next_due_at)
+        reach = self.worker.scene.reach
+        glance = await self.store.read(outbox.next_due_at, reach=reach)
         if glance is None or glance > self.clock.now():
             return []
         me = self.worker.me.owner
-        return await self.store.transact(outbox.claim_due, me, self.clock.now(), limit=room, run=self.only)
+        return await self.store.transact(outbox.claim_due, me, self.clock.now(), limit=room, run=self.only, reach=reach)
 
     def _hand_over(self, item: Item) -> None:
         task = asyncio.create_task(self.handlers.handle(item), name=f"{item.kind} {item.id}")

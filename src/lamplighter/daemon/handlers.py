@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lamplighter.daemon.agent_handlers import AgentHandlers
+from lamplighter.daemon.lanes import Lanes
 from lamplighter.daemon.scene import Scene
 from lamplighter.daemon.worker import Worker
 from lamplighter.domain.acts import Act
@@ -38,7 +39,10 @@ class Handlers:
     beads: Callable[[], BeadStore]
     """The outside bead store, where the city has one."""
     agents: AgentHandlers
-    starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(8))
+    lanes: Lanes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lanes = Lanes(self.scene)
 
     async def handle(self, item: Item) -> None:
         """Do what it says. What fails is tried again later; what can never succeed fails at once and visibly."""
@@ -47,7 +51,9 @@ class Handlers:
             if told:
                 await self._failed(item, told, permanent=True)
                 return
-            await self._dispatch(item)
+            kind = ItemKind(item.kind)
+            async with self.lanes.room(kind):
+                await self._dispatch(item, kind)
         except NotClaimed:
             log.get().info("outbox.claim_lost", item=item.id, kind=item.kind)
         except LampError as error:
@@ -56,11 +62,10 @@ class Handlers:
             log.get().error("outbox.failed", item=item.id, kind=item.kind, exc_info=error)
             await self._failed(item, f"{type(error).__name__}: {error}")
 
-    async def _dispatch(self, item: Item) -> None:
-        match ItemKind(item.kind):
+    async def _dispatch(self, item: Item, kind: ItemKind) -> None:
+        match kind:
             case ItemKind.ENQUEUE_EXECUTE:
-                async with self.starts:
-                    await self._execute(item)
+                await self._execute(item)
             case ItemKind.ENQUEUE_ENRICH:
                 await self.agents.enrich(item)
             case ItemKind.COOK:

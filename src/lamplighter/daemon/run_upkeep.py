@@ -27,8 +27,23 @@ class RunUpkeep:
 
     def phases(self, city: City) -> list[Phase]:
         """Before the runs themselves are pruned: a run that is gone could not name what it left."""
+        return [*self.of_node(city), *self.of_city(city)]
+
+    def of_node(self, city: City) -> list[Phase]:
+        """What only the node it lies on can do."""
         found = [Phase("run_outputs", self._tend, at_most_every=OUTPUTS_EVERY)]
         kept = city.retention
+
+        async def discard_worktrees() -> int:
+            return await self.discard_worktrees(kept.artifacts or kept.runs)
+
+        if kept.artifacts or kept.runs:
+            found.append(Phase("retention_worktrees", discard_worktrees, at_most_every=HOURLY))
+        return found
+
+    def of_city(self, city: City) -> list[Phase]:
+        kept = city.retention
+        found = []
 
         async def prune_artifacts() -> int:
             return await self.prune_artifacts(kept.artifacts)
@@ -36,15 +51,10 @@ class RunUpkeep:
         async def prune_effects() -> int:
             return await self.prune_effects(kept.runs)
 
-        async def discard_worktrees() -> int:
-            return await self.discard_worktrees(kept.artifacts or kept.runs)
-
         if kept.artifacts:
             found.append(Phase("retention_artifacts", prune_artifacts, at_most_every=HOURLY))
         if kept.runs:
             found.append(Phase("retention_effects", prune_effects, at_most_every=HOURLY))
-        if kept.artifacts or kept.runs:
-            found.append(Phase("retention_worktrees", discard_worktrees, at_most_every=HOURLY))
         return found
 
     async def prune_artifacts(self, keep: timedelta) -> int:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from lamplighter.domain.city.command_env import command_environment
 from lamplighter.domain.city.model import City
+from lamplighter.domain.delivery.reach import Reach
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import NotFound
 from lamplighter.services.rules import Rules
@@ -22,9 +23,18 @@ class Scene:
     city: City
     rules: Rules
     env: Mapping[str, str] = field(default_factory=dict)
+    reach: Reach | None = None
+    """What this process may take, in a city whose work several nodes share; None takes everything."""
 
     def swap(self, city: City, rules: Rules) -> None:
         self.city, self.rules = city, rules
+
+    @property
+    def rigs(self) -> frozenset[str] | None:
+        return None if self.reach is None else self.reach.rigs
+
+    def holds(self, rig: str) -> bool:
+        return self.reach is None or rig in self.reach.rigs
 
     def dir_of(self, rig: str | None) -> str:
         """Where a command works: the rig's directory, else the city's. Raises NotFound for a rig that is gone."""

@@ -32,13 +32,16 @@ class Stopped:
     left: tuple[str, ...]
 
 
-async def stop_all(provider: SessionProvider, memory: Memory | None, *, within: timedelta) -> Stopped:
+async def stop_all(
+    provider: SessionProvider, memory: Memory | None, *, within: timedelta, spared: frozenset[str] = frozenset()
+) -> Stopped:
     """Interrupt all, wait up to `within` but no longer than they live, stop the survivors. Zero stops at once.
 
-    A start that was under way may still come to something: what is found afterwards is stopped too.
+    A start that was under way may still come to something: what is found afterwards is stopped too. `spared` are
+    sessions of other processes.
     """
     ended = provider.ended()
-    seen = dict(await provider.seen())
+    seen = await _seen(provider, spared)
     alive = {name for name, session in seen.items() if session.alive}
     if within > timedelta(0) and alive:
         await _side_by_side(alive, provider.interrupt)
@@ -47,12 +50,16 @@ async def stop_all(provider: SessionProvider, memory: Memory | None, *, within: 
     left: list[str] = []
     for _ in range(ROUNDS):
         left = await _stop(provider, memory, seen, min(within, LAST_GRACE), stopped)
-        seen = dict(await provider.seen())
+        seen = await _seen(provider, spared)
         if not seen:
             break
     if memory is not None:
         await memory.flush()
     return Stopped(tuple(sorted(stopped)), tuple(left))
+
+
+async def _seen(provider: SessionProvider, spared: frozenset[str]) -> dict[SessionName, Seen]:
+    return {name: seen for name, seen in (await provider.seen()).items() if name not in spared}
 
 
 async def _stop(

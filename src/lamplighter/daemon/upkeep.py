@@ -23,6 +23,7 @@ class Upkeep:
     proofs: Proofs
     clock: Clock
     owner: str
+    actor: str = ACTOR
 
     async def collect_wisps(self, ttl: timedelta) -> int:
         """Delete closed wisps older than `ttl`, in batches, so that no writer waits long."""
@@ -65,7 +66,7 @@ class Upkeep:
     async def bury_dead(self) -> int:
         """Raises ProofLost when others may think this process dead: it must not go on under its name."""
         await asyncio.to_thread(self.proofs.check, self.owner)
-        buried = await owners.bury_dead(self.store, self.proofs, self.owner, act=Act(ACTOR, self.clock.now()))
+        buried = await owners.bury_dead(self.store, self.proofs, self.owner, act=Act(self.actor, self.clock.now()))
         for owner in buried:
             log.get().info("owner.buried", owner=owner.id, host=owner.host, pid=owner.pid)
         return len(buried)

@@ -26,7 +26,7 @@ from lamplighter.kit.loop import every
 from lamplighter.kit.masking import masked
 from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner, NoDirectory
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import runs
+from lamplighter.services import nodes, runs
 from lamplighter.store.runs import RunRow, StaleRun
 from lamplighter.store.tx import Store
 
@@ -34,6 +34,7 @@ MOST_AT_ONCE = 64
 RENEW_EVERY = timedelta(seconds=60)
 PRECHECK = ".precheck"
 GRACE = timedelta(seconds=5)
+SPARED = timedelta(seconds=60)
 FIRST_WAIT = timedelta(milliseconds=100)
 LONGEST_WAIT = timedelta(seconds=5)
 
@@ -99,25 +100,30 @@ class Worker:
 
     async def adopt(self) -> int:
         """Take up what a dead process of this machine left running; returns how many."""
-        now = self.clock.now()
-        if self.room <= 0 or not await self.store.read(lambda tx: tx.runs.has_orphans(self.me.node, now)):
+        now, rigs = self.clock.now(), self.scene.rigs
+        if self.room <= 0 or not await self.store.read(lambda tx: tx.runs.has_orphans(self.me.node, now, rigs=rigs)):
             return 0
-        rows = await self.store.transact(runs.adopt, self.me, self.clock.now(), limit=self.room)
+        rows = await self.store.transact(runs.adopt, self.me, self.clock.now(), limit=self.room, rigs=rigs)
         for row in rows:
             log.get().info("run.adopted", run=row.run.id, automation=row.run.automation)
             self.begin(row)
         return len(rows)
 
     async def tidy(self) -> None:
-        """End and forget commands and sessions of runs that have ended: their worker died in between."""
+        """End and forget commands and sessions of runs that have ended: their worker died in between.
+
+        Beside other processes of its node it spares what ended just now, for its holder may be at it.
+        """
+        alone = await self.store.read(nodes.alone, self.me.owner, self.me.node)
+        before = self.clock.now() - (timedelta(0) if alone else SPARED)
+        held = frozenset(self._jobs)
         if self.agents is not None:
-            await self.agents.tidy(frozenset(self._jobs))
-        await self.runner.sweep()
+            await self.agents.tidy(held, before=before)
+        await self.runner.sweep(checks=alone)
         kept = await self.runner.kept()
-        states = await self.store.read(lambda tx: tx.runs.states({key.removesuffix(PRECHECK) for key in kept}))
+        over = await self.store.read(runs.over_among, {key.removesuffix(PRECHECK) for key in kept} - held, before)
         for key in kept:
-            run = key.removesuffix(PRECHECK)
-            if run not in self._jobs and (run not in states or states[run][0] is not RunState.RUNNING):
+            if key.removesuffix(PRECHECK) in over:
                 await self.runner.stop(key, grace=timedelta(0))
                 await self.runner.forget(key)
 

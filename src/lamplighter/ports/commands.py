@@ -69,7 +69,7 @@ class CommandRunner(Protocol):
         """The keys of all that were started and not forgotten."""
         ...
 
-    async def sweep(self) -> None:
+    async def sweep(self, *, checks: bool = True) -> None:
         """End checks that a killed process left behind, and remove what it left half made."""
         ...
 

@@ -7,6 +7,7 @@ from lamplighter.domain.automations.model import TriggerKind
 from lamplighter.domain.beads.formulas import Plan
 from lamplighter.domain.beads.model import Bead
 from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
+from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.lease import void
 from lamplighter.domain.runs.model import By, Mover, Run, RunState
 from lamplighter.kit.ids import IdSource
@@ -50,7 +51,7 @@ def cook_elsewhere(tx: Tx, item: Item, worker: Worker, *, ids: IdSource, act: Ac
     freed = replace(started.run, lease=void(started.run.lease))
     after = RunRow(freed, started.facts)
     tx.runs.swap(started.run, after)
-    tx.outbox.add(new_item(ids.make("out"), ItemKind.COOK, {"run": freed.id}, act.at))
+    tx.outbox.add(new_item(ids.make("out"), ItemKind.COOK, stage_of(freed.id, after.facts.rig), act.at))
     return after
 
 

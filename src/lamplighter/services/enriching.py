@@ -7,6 +7,7 @@ from typing import Any
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
+from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.artifacts import Artifact
 from lamplighter.domain.runs.enrichment import EnrichmentFailed, Occasion
 from lamplighter.domain.runs.enrichment import enrich as extract
@@ -72,7 +73,7 @@ def finish(  # noqa: PLR0913  a stage's end, and what every transaction of runni
     outbox.done(tx, item, act.at)
     artifact = {"run": run.id, "artifact": Artifact.ENRICHMENT.value}
     tx.outbox.add(new_item(ids.make("out"), ItemKind.WRITE_ARTIFACT, artifact, act.at))
-    tx.outbox.add(new_item(ids.make("out"), ItemKind.ENQUEUE_EXECUTE, {"run": run.id}, act.at))
+    tx.outbox.add(new_item(ids.make("out"), ItemKind.ENQUEUE_EXECUTE, stage_of(run.id, held.facts.rig), act.at))
     tx.wake(runs.TOPIC)
     return after
 

@@ -8,10 +8,11 @@ from typing import Any
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.model import AgentAction, Strategy
 from lamplighter.domain.city.model import Configuration
-from lamplighter.domain.delivery.outbox import Item
+from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
+from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage, move
 from lamplighter.domain.runs.prompt import prompt_key, session_key
-from lamplighter.domain.runs.target import Candidate, Target, Wish
+from lamplighter.domain.runs.target import Candidate, How, Target, Wish
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import outbox, runs
 from lamplighter.store.configurations import ConfigurationRow
@@ -60,11 +61,31 @@ def begin(tx: Tx, item: Item, target: Target, worker: runs.Worker, *, ids: IdSou
     return after
 
 
+def rig_of(tx: Tx, target: Target, row: RunRow) -> str | None:
+    """The rig a run works in: its configuration's, else its automation's."""
+    chosen = configurations(tx).get(target.configuration or "")
+    return (chosen.rig if chosen is not None else "") or row.facts.rig
+
+
+def hand_on(tx: Tx, item: Item, target: Target, rig: str, *, ids: IdSource, act: Act) -> None:
+    """Leave the run to a process that holds the rig, with the target as it was resolved. Raises NotClaimed."""
+    outbox.done(tx, item, act.at)
+    payload = stage_of(item.payload["run"], rig) | {"target": target.as_json()}
+    tx.outbox.add(new_item(ids.make("out"), ItemKind.ENQUEUE_EXECUTE, payload, act.at))
+
+
+def target_told(told: Mapping[str, Any]) -> Target:
+    return Target(How(told["type"]), told["configuration"], told["reason"])
+
+
 def began(tx: Tx, run: str, start: Began, act: Act) -> RunRow:
     """The session is up and has its prompt. May be repeated, and may come after the run's end."""
     runs.get(tx, run)
     tx.runs.lock(run)
     tx.sessions.add(start.session)
+    ended = runs.get(tx, run).run
+    if ended.completion_id is not None:
+        tx.sessions.report(run, ended.state.value, ended.summary)
     if tx.runs.began(run, start.session.id, act.at):
         data = {"key": session_key(run), "session": start.session.id, "isolation": start.isolation}
         if start.why:

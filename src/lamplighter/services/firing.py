@@ -11,6 +11,7 @@ from lamplighter.domain.automations.model import AgentAction, Automation, Trigge
 from lamplighter.domain.automations.shape import to_shape
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
+from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.model import Run, first_state
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.crash import CrashPoint, crash_point
@@ -115,7 +116,7 @@ def add_run(  # noqa: PLR0913  a run and everything that is written with it
     facts = RunFacts(row.facts.automation_id, row.facts.action, row.facts.trigger, row.facts.rig, bead=bead)
     tx.runs.insert(RunRow(run, facts))
     tx.runs.add_event(NewRunEvent(run.id, act.at, "run_created", act.actor, to_state=run.state, data=data))
-    tx.outbox.add(new_item(ids.make("out"), first_item(facts.action), {"run": run.id}, due_at or act.at))
+    tx.outbox.add(new_item(ids.make("out"), first_item(facts.action), stage_of(run.id, facts.rig), due_at or act.at))
     tx.wake(TOPIC)
     return bead
 

@@ -14,6 +14,7 @@ from lamplighter.domain.delivery.outbox import (
     settle,
     take_back,
 )
+from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage
 from lamplighter.kit.ids import IdSource
 from lamplighter.store.tx import Tx
@@ -21,21 +22,23 @@ from lamplighter.store.tx import Tx
 RECOVER_AT_ONCE = 200
 
 
-def claim_due(tx: Tx, owner: str, now: datetime, *, limit: int, run: str | None = None) -> list[Item]:
+def claim_due(
+    tx: Tx, owner: str, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
+) -> list[Item]:
     """The longest due items, now this owner's; those another process is claiming are left out. None in a pause."""
     city = tx.cities.find()
     if city is not None and city.paused_at is not None:
         return []
     taken = []
-    for item in tx.outbox.due(now, limit=limit, run=run):
+    for item in tx.outbox.due(now, limit=limit, run=run, reach=reach):
         mine = claim(item, owner, now)
         tx.outbox.swap(item, mine, now=now)
         taken.append(mine)
     return taken
 
 
-def next_due_at(tx: Tx) -> datetime | None:
-    return tx.outbox.next_due_at()
+def next_due_at(tx: Tx, *, reach: Reach | None = None) -> datetime | None:
+    return tx.outbox.next_due_at(reach=reach)
 
 
 def done(tx: Tx, item: Item, now: datetime) -> None:

@@ -3,10 +3,11 @@
 import asyncio
 
 from lamplighter.domain.acts import Act
+from lamplighter.domain.nodes.model import NodeState
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import At, IdSource
-from lamplighter.store.owners import Owner
+from lamplighter.store.owners import TOPIC, Owner
 from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store, Tx
 
@@ -30,7 +31,24 @@ async def enlist(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> lis
 async def bury_dead(store: Store, proofs: Proofs, me: str, *, act: Act) -> list[Owner]:
     """Void what dead processes held, at once and at no cost in attempts. May be repeated, and by several."""
     dead = [other for other in await store.read(others, me) if await asyncio.to_thread(proofs.dead, other.id)]
-    return [other for other in dead if await store.transact(bury, other, act=act)]
+    buried = [other for other in dead if await store.transact(bury, other, act=act)]
+    await lay_ghosts(store, act=act)
+    return buried
+
+
+async def lay_ghosts(store: Store, *, act: Act) -> list[str]:
+    """Void what was written under names that are buried: a database may commit a dead process's last words late."""
+    ghosts = await store.read(lambda tx: tx.owners.ghosts())
+    if ghosts:
+        await store.transact(void_ghosts, act=act)
+    return ghosts
+
+
+async def runs_of_the_living(store: Store, proofs: Proofs, me: str) -> frozenset[str]:
+    """Runs that other processes are at: whoever brings a city down leaves them alone."""
+    held = await store.read(lambda tx: tx.runs.held())
+    dead = {owner: owner != me and await asyncio.to_thread(proofs.dead, owner) for owner in set(held.values())}
+    return frozenset(run for run, owner in held.items() if owner != me and not dead[owner])
 
 
 async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> None:
@@ -60,6 +78,7 @@ async def leave(store: Store, proofs: Proofs, owner: Owner, *, clock: Clock | No
 
 def register(tx: Tx, owner: Owner) -> None:
     tx.owners.register(owner)
+    tx.wake(TOPIC)
 
 
 def others(tx: Tx, me: str) -> list[Owner]:
@@ -74,6 +93,8 @@ def bury(tx: Tx, owner: Owner, *, act: Act) -> bool:
     void(tx, owner.id, act=act)
     payload = {"kind": owner.kind, "host": owner.host, "pid": owner.pid}
     tx.events.append(act.event("owner.lost", subject=owner.id, payload=payload))
+    _left(tx, owner.node, NodeState.LOST, act=act)
+    tx.wake(TOPIC)
     return True
 
 
@@ -81,12 +102,28 @@ def void(tx: Tx, owner: str, *, act: Act) -> None:
     """Take back its leases and claims; what it worked on is there for others at once."""
     from lamplighter.services import outbox, runs
 
-    if tx.runs.void_leases(owner):
+    if tx.runs.void_leases(owner, now=act.at):
         tx.wake(runs.TOPIC)
     outbox.recover_of(tx, owner, ids=IdSource(At(act.at)), act=act)
 
 
 def resign(tx: Tx, owner: str, *, act: Act) -> None:
+    node = next((one.node for one in tx.owners.all() if one.id == owner), None)
     tx.cities.drop_control(owner)
     void(tx, owner, act=act)
     tx.owners.remove(owner)
+    _left(tx, node, NodeState.STOPPED, act=act)
+    tx.wake(TOPIC)
+
+
+def _left(tx: Tx, node: str | None, state: NodeState, *, act: Act) -> None:
+    """With its last process a node is lost, or has stopped; commands come and go without one."""
+    if node is None or tx.owners.on_node(node):
+        return
+    tx.nodes.mark(node, state, act.at)
+    tx.events.append(act.event(f"node.{state.value}", subject=node))
+
+
+def void_ghosts(tx: Tx, *, act: Act) -> None:
+    for ghost in tx.owners.ghosts():
+        void(tx, ghost, act=act)

@@ -1,6 +1,6 @@
 """Runs as transactions: start, adopt, renew, end, cancel, retry. Every move goes through the one table of moves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,8 +11,9 @@ from lamplighter.domain.automations.decisions import retry as retry_decision
 from lamplighter.domain.automations.model import AgentAction, Automation, TriggerKind
 from lamplighter.domain.beads.model import BeadStatus
 from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
+from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.lease import LEASE, LeaseHeld, claim
-from lamplighter.domain.runs.model import ACTIVE, By, Moved, Mover, Run, RunState, Stage, move, retry_of
+from lamplighter.domain.runs.model import ACTIVE, By, IllegalMove, Moved, Mover, Run, RunState, Stage, move, retry_of
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import RunUnknown
@@ -123,10 +124,12 @@ def trigger_of(tx: Tx, row: RunRow) -> dict[str, Any]:
     }
 
 
-def adopt(tx: Tx, worker: Worker, now: datetime, *, limit: int = AT_ONCE) -> list[RunRow]:
-    """Take up running exec runs of this machine whose holder is gone; their processes may live or have ended."""
+def adopt(
+    tx: Tx, worker: Worker, now: datetime, *, limit: int = AT_ONCE, rigs: frozenset[str] | None = None
+) -> list[RunRow]:
+    """Take up running runs of this node whose holder is gone; their processes may live or have ended."""
     adopted = []
-    for before in tx.runs.orphans(worker.node, now, limit=limit):
+    for before in tx.runs.orphans(worker.node, now, limit=limit, rigs=rigs):
         lease = claim(before.run.lease, worker.owner, now)
         after = RunRow(replace(before.run, lease=lease, last_activity_at=now), before.facts)
         tx.runs.swap(before.run, after)
@@ -150,6 +153,14 @@ def lost_among(tx: Tx, held: Mapping[str, int], owner: str) -> set[str]:
     return {
         run for run, version in held.items() if run not in states or states[run] != (RunState.RUNNING, version, owner)
     }
+
+
+def over_among(tx: Tx, found: Iterable[str], before: datetime) -> frozenset[str]:
+    """Of these runs, those that are gone or ended by then: nothing of theirs has a right to live on."""
+    rows = {run: tx.runs.get(run) for run in found}
+    return frozenset(
+        run for run, row in rows.items() if row is None or (row.run.ended_at is not None and row.run.ended_at <= before)
+    )
 
 
 def end(tx: Tx, run: str, ending: Ending, by: By, *, ids: IdSource, act: Act) -> RunRow:
@@ -194,7 +205,12 @@ def end_if_active(tx: Tx, run: str, ending: Ending, by: By, *, ids: IdSource, ac
     found = tx.runs.get(run)
     if found is None or found.run.ended:
         return None
-    return end(tx, run, ending, by, ids=ids, act=act)
+    try:
+        return end(tx, run, ending, by, ids=ids, act=act)
+    except IllegalMove:
+        if _locked(tx, run).run.ended:  # by another process, after the first look; nothing was written here yet
+            return None
+        raise
 
 
 def replace_by_policy(tx: Tx, run: str, *, ids: IdSource, act: Act) -> None:
@@ -228,7 +244,7 @@ def sweep(tx: Tx, *, ids: IdSource, act: Act) -> int:
         kind = ItemKind.COOK if state is RunState.RUNNING else ItemKind.ENQUEUE_EXECUTE
         if state in {RunState.QUEUED, RunState.ENRICHING}:
             kind = ItemKind.ENQUEUE_ENRICH
-        tx.outbox.add(new_item(ids.make("out"), kind, {"run": run}, act.at))
+        tx.outbox.add(new_item(ids.make("out"), kind, stage_of(run, get(tx, run).facts.rig), act.at))
         tx.runs.add_event(NewRunEvent(run, act.at, "item_restored", act.actor, data={"kind": kind.value}))
     return len(lost)
 

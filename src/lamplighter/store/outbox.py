@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from lamplighter.domain.delivery.outbox import SETTLED, Item, ItemState, NotClaimed
+from lamplighter.domain.delivery.reach import Reach, need_of
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 from lamplighter.store.writes import Write
 
@@ -14,8 +15,8 @@ _COLUMNS = """
     id, kind, payload, due_at, state, attempts, recoveries, claims, claimed_by, claimed_at, last_error"""
 INSERT = Write(
     """
-    INSERT INTO outbox (city_id, id, kind, run_id, payload, state, due_at)
-    SELECT :city, :id, :kind, :run, :payload, 'pending', :due_at {each}""",
+    INSERT INTO outbox (city_id, id, kind, run_id, payload, state, due_at, needs)
+    SELECT :city, :id, :kind, :run, :payload, 'pending', :due_at, :needs {each}""",
     whole="due_at",
 )
 # the index outbox_due serves this
@@ -33,7 +34,7 @@ SWAP = Write(
 )
 # the index outbox_due serves this
 NEXT_DUE = """
-    SELECT due_at FROM outbox WHERE city_id = :city AND state = 'pending' ORDER BY due_at LIMIT 1"""
+    SELECT due_at FROM outbox WHERE city_id = :city AND state = 'pending' {where} ORDER BY due_at LIMIT 1"""
 LOCK = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id = :id {{for_update}}"
 LOCK_SOME = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id {{any:ids}} ORDER BY id {{for_update}}"
 # the index outbox_claimed serves this
@@ -44,6 +45,10 @@ CLAIMED_BY = f"""
 HUNG = f"""
     SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'claimed' AND claimed_at < :before
     ORDER BY id LIMIT :limit {{skip_claimed}}"""
+# the index outbox_due serves this
+NEEDED = """
+    SELECT needs, count(*) AS count FROM outbox WHERE city_id = :city AND state = 'pending' AND needs IS NOT NULL
+    GROUP BY needs ORDER BY needs"""
 COUNTS = "SELECT state, count(*) AS count FROM outbox WHERE city_id = :city AND state = 'pending' GROUP BY state"
 # Ids are in order of time, so the primary key finds the oldest.
 PRUNE = """
@@ -61,18 +66,20 @@ class Outbox:
     def add(self, item: Item) -> None:
         self._wakes.add(TOPIC)
         params = {"city": self._city, "id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
-        self._db.write(INSERT, params | {"run": item.payload.get("run"), "payload": json.dumps(item.payload)})
+        params |= {"run": item.payload.get("run"), "needs": need_of(item.kind, item.payload)}
+        self._db.write(INSERT, params | {"payload": json.dumps(item.payload)})
 
-    def due(self, now: datetime, *, limit: int, run: str | None = None) -> list[Item]:
-        """Pending items whose time has come, the longest due first, locked; `run` asks for that run's only."""
-        where = "AND run_id = :run" if run is not None else ""
-        params: dict[str, object] = {"now": stamp(now), "limit": limit}
+    def due(self, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None) -> list[Item]:
+        """Pending items whose time has come, the longest due first, locked; of one run, or within reach, only."""
+        where, params = _within(reach)
+        params |= {"now": stamp(now), "limit": limit}
         if run is not None:
-            params["run"] = run
+            where, params = where + " AND run_id = :run", params | {"run": run}
         return self._many(DUE.replace("{where}", where), params)
 
-    def next_due_at(self) -> datetime | None:
-        row = self._db.row(NEXT_DUE, {"city": self._city})
+    def next_due_at(self, *, reach: Reach | None = None) -> datetime | None:
+        where, params = _within(reach)
+        row = self._db.row(NEXT_DUE.replace("{where}", where), params | {"city": self._city})
         return None if row is None else instant(row["due_at"])
 
     def lock(self, item: str) -> Item | None:
@@ -115,12 +122,27 @@ class Outbox:
     def pending(self) -> int:
         return sum(row["count"] for row in self._db.rows(COUNTS, {"city": self._city}))
 
+    def needed(self) -> dict[str, int]:
+        """How many pending items wait for each node or rig."""
+        return {row["needs"]: row["count"] for row in self._db.rows(NEEDED, {"city": self._city})}
+
     def prune(self, *, before: datetime, before_id: str, limit: int) -> int:
         params = {"city": self._city, "before": stamp(before), "before_id": before_id, "limit": limit}
         return self._db.execute(PRUNE, params)
 
     def _many(self, sql: str, params: dict[str, object]) -> list[Item]:
         return [_item(row) for row in self._db.rows(sql, params | {"city": self._city})]
+
+
+def _within(reach: Reach | None) -> tuple[str, dict[str, object]]:
+    """What a process may take; everything, where there is but one that could."""
+    if reach is None:
+        return "", {}
+    where = "AND (needs IS NULL OR needs {any:needs})"
+    params: dict[str, object] = {"needs": json.dumps(reach.needs)}
+    if not reach.left_out:
+        return where, params
+    return f"{where} AND NOT kind {{any:left_out}}", params | {"left_out": json.dumps(sorted(reach.left_out))}
 
 
 def _item(row: Row) -> Item:

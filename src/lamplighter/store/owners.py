@@ -1,14 +1,29 @@
 """Working processes by name. Whether one lives is told by its proof of life, not by this table."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from lamplighter.store.db import Db, instant, stamp
+from lamplighter.store.db import Db, Row, instant, stamp
 
+TOPIC = "owners"
+_COLUMNS = "id, kind, host, pid, started_at, node, rigs"
 REGISTER = """
-    INSERT INTO owners (id, city_id, kind, host, pid, started_at) VALUES (:id, :city, :kind, :host, :pid, :now)"""
-OTHERS = "SELECT id, kind, host, pid, started_at FROM owners WHERE city_id = :city AND id <> :me ORDER BY started_at"
+    INSERT INTO owners (id, city_id, kind, host, pid, started_at, node, rigs)
+    VALUES (:id, :city, :kind, :host, :pid, :now, :node, :rigs)"""
+ALL = f"SELECT {_COLUMNS} FROM owners WHERE city_id = :city ORDER BY started_at"
+OTHERS = f"SELECT {_COLUMNS} FROM owners WHERE city_id = :city AND id <> :me ORDER BY started_at"
+ON_NODE = f"SELECT {_COLUMNS} FROM owners WHERE city_id = :city AND node = :node ORDER BY id"
+PLACE = "UPDATE owners SET node = :node, rigs = :rigs WHERE city_id = :city AND id = :id"
 REMOVE = "DELETE FROM owners WHERE city_id = :city AND id = :id"
+# The indexes runs_leased and outbox_claimed serve these: few rows at any time.
+GHOSTS = """
+    SELECT DISTINCT lease_owner AS id FROM runs WHERE city_id = :city AND lease_owner IS NOT NULL
+        AND lease_owner NOT IN (SELECT id FROM owners WHERE city_id = :city)
+    UNION
+    SELECT DISTINCT claimed_by AS id FROM outbox WHERE city_id = :city AND state = 'claimed'
+        AND claimed_by NOT IN (SELECT id FROM owners WHERE city_id = :city)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +33,9 @@ class Owner:
     host: str
     pid: int
     started_at: datetime
+    node: str | None = None
+    rigs: Mapping[str, str] = field(default_factory=dict)
+    """Paths by rig, as far as it holds some."""
 
 
 class Owners:
@@ -35,13 +53,34 @@ class Owners:
                 "host": owner.host,
                 "pid": owner.pid,
                 "now": stamp(owner.started_at),
+                "node": owner.node,
+                "rigs": json.dumps(dict(owner.rigs)),
             },
         )
 
+    def all(self) -> list[Owner]:
+        return [_owner(row) for row in self._db.rows(ALL, {"city": self._city})]
+
     def others(self, me: str) -> list[Owner]:
-        rows = self._db.rows(OTHERS, {"city": self._city, "me": me})
-        return [Owner(row["id"], row["kind"], row["host"], row["pid"], instant(row["started_at"])) for row in rows]
+        return [_owner(row) for row in self._db.rows(OTHERS, {"city": self._city, "me": me})]
+
+    def on_node(self, node: str) -> list[Owner]:
+        return [_owner(row) for row in self._db.rows(ON_NODE, {"city": self._city, "node": node})]
+
+    def place(self, owner: str, node: str, rigs: Mapping[str, str]) -> None:
+        """Say where it works, and what it holds there."""
+        params = {"city": self._city, "id": owner, "node": node, "rigs": json.dumps(dict(rigs))}
+        self._db.execute(PLACE, params)
 
     def remove(self, owner: str) -> bool:
         """True for the one who removed it: that one voids what the owner held, in the same transaction."""
         return self._db.execute(REMOVE, {"city": self._city, "id": owner}) == 1
+
+    def ghosts(self) -> list[str]:
+        """Names that hold a lease or a claim and are not registered: written after their burial."""
+        return sorted(row["id"] for row in self._db.rows(GHOSTS, {"city": self._city}))
+
+
+def _owner(row: Row) -> Owner:
+    started = instant(row["started_at"])
+    return Owner(row["id"], row["kind"], row["host"], row["pid"], started, row["node"], json.loads(row["rigs"]))

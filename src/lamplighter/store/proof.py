@@ -29,6 +29,10 @@ class Proofs(Protocol):
 
     def release(self, owner: str) -> None: ...
 
+    def close(self) -> None:
+        """For one who only asked."""
+        ...
+
 
 class FileProofs:
     def __init__(self, directory: Path) -> None:
@@ -75,6 +79,10 @@ class FileProofs:
             (self._directory / owner).unlink(missing_ok=True)
             os.close(fd)
 
+    def close(self) -> None:
+        for owner in tuple(self._held):
+            self.release(owner)
+
 
 class PostgresProofs:
     def __init__(self, url: str) -> None:
@@ -88,7 +96,7 @@ class PostgresProofs:
         from lamplighter.store.postgres_connection import told
 
         with told(self._url):
-            self._connection.execute("SELECT pg_advisory_lock(%s)", (_key(owner),))
+            self._connection.execute("SELECT pg_advisory_lock(%s)", (key_of(owner),))
         self._held.add(owner)
 
     def check(self, owner: str) -> None:
@@ -98,7 +106,7 @@ class PostgresProofs:
             row = self._connection.execute(
                 "SELECT count(*) AS held FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() "
                 "AND ((classid::bigint << 32) | objid::bigint) = %s",
-                (_key(owner),),
+                (key_of(owner),),
             ).fetchone()
         except psycopg.Error as error:
             raise ProofLost(owner) from error
@@ -111,10 +119,10 @@ class PostgresProofs:
         if owner in self._held:
             return False  # the server would let this very connection take it again
         with told(self._url):
-            row = self._connection.execute("SELECT pg_try_advisory_lock(%s) AS taken", (_key(owner),)).fetchone()
+            row = self._connection.execute("SELECT pg_try_advisory_lock(%s) AS taken", (key_of(owner),)).fetchone()
             if row is None or not row["taken"]:
                 return False
-            self._connection.execute("SELECT pg_advisory_unlock(%s)", (_key(owner),))
+            self._connection.execute("SELECT pg_advisory_unlock(%s)", (key_of(owner),))
         return True
 
     def release(self, owner: str) -> None:
@@ -123,12 +131,15 @@ class PostgresProofs:
 
         if owner in self._held and not self._connection.closed:
             with suppress(psycopg.Error):
-                self._connection.execute("SELECT pg_advisory_unlock(%s)", (_key(owner),))
+                self._connection.execute("SELECT pg_advisory_unlock(%s)", (key_of(owner),))
         self._held.discard(owner)
         if not self._held:
             self._connection.close()
 
+    def close(self) -> None:
+        self._connection.close()
 
-def _key(owner: str) -> int:
+
+def key_of(owner: str) -> int:
     """The first 63 bits of a digest: two owners never share one by chance."""
     return int.from_bytes(hashlib.sha256(owner.encode()).digest()[:8], "big") >> 1

@@ -70,8 +70,16 @@ OVERDUE = f"""
 # the index runs_by_state serves this; running exec and agent runs whose holder is gone
 ORPHANS = f"""
     SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND state = 'running' AND action <> 'formula'
-        AND node = :node AND (lease_owner IS NULL OR lease_expires_at <= :now)
+        AND node = :node AND (lease_owner IS NULL OR lease_expires_at <= :now) {{where}}
     ORDER BY id LIMIT :limit {{lock}}"""
+# the index runs_by_state serves these
+STRANDED = """
+    SELECT id FROM runs WHERE city_id = :city AND state = 'running' AND action <> 'formula'
+        AND lease_owner IS NULL AND orphaned_at <= :before
+        AND node NOT IN (SELECT node FROM owners WHERE city_id = :city AND node IS NOT NULL)
+    ORDER BY id LIMIT :limit"""
+BUSY_NODES = "SELECT DISTINCT node FROM runs WHERE city_id = :city AND state = 'running' AND action <> 'formula'"
+HELD = "SELECT id, lease_owner FROM runs WHERE city_id = :city AND state = 'running' AND lease_owner IS NOT NULL"
 # the index runs_active serves this, and the two partial indexes of the outbox
 LOST = f"""
     SELECT id, state, action FROM runs WHERE city_id = :city AND {ACTIVE_STATES}
@@ -95,7 +103,8 @@ WISPS_ELSEWHERE = f"""
 # the index runs_leased serves this
 OF_OWNER = "SELECT id FROM runs WHERE city_id = :city AND lease_owner = :owner ORDER BY id {for_update}"
 VOID = """
-    UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE city_id = :city AND lease_owner = :owner"""
+    UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL, orphaned_at = :now
+    WHERE city_id = :city AND lease_owner = :owner"""
 RENEW = """
     UPDATE runs SET lease_expires_at = :until, last_activity_at = :now
     WHERE city_id = :city AND id = :id AND lease_owner = :owner AND lease_version = :version"""
@@ -269,14 +278,31 @@ class Runs:
     def overdue(self, now: datetime, *, limit: int) -> list[str]:
         return self._ids(OVERDUE, {"now": stamp(now), "limit": limit})
 
-    def orphans(self, node: str, now: datetime, *, limit: int) -> list[RunRow]:
-        """Running exec runs of that machine that nobody holds: to be adopted, and locked for that."""
-        params = {"city": self._city, "node": node, "now": stamp(now), "limit": limit}
-        return [_row(row) for row in self._db.rows(ORPHANS.replace("{lock}", "{skip_claimed}"), params)]
+    def orphans(self, node: str, now: datetime, *, limit: int, rigs: frozenset[str] | None = None) -> list[RunRow]:
+        """Running runs of that node that nobody holds, of the city and these rigs: to be adopted, and locked for it."""
+        return [_row(row) for row in self._orphans(node, now, limit, rigs, lock="{skip_claimed}")]
 
-    def has_orphans(self, node: str, now: datetime) -> bool:
-        params = {"city": self._city, "node": node, "now": stamp(now), "limit": 1}
-        return bool(self._db.rows(ORPHANS.replace("{lock}", ""), params))
+    def has_orphans(self, node: str, now: datetime, *, rigs: frozenset[str] | None = None) -> bool:
+        return bool(self._orphans(node, now, 1, rigs, lock=""))
+
+    def _orphans(self, node: str, now: datetime, limit: int, rigs: frozenset[str] | None, *, lock: str) -> list[Row]:
+        params: dict[str, object] = {"city": self._city, "node": node, "now": stamp(now), "limit": limit}
+        where = ""
+        if rigs is not None:
+            where, params = "AND (rig IS NULL OR rig {any:rigs})", params | {"rigs": json.dumps(sorted(rigs))}
+        return self._db.rows(ORPHANS.replace("{where}", where).replace("{lock}", lock), params)
+
+    def stranded(self, *, before: datetime, limit: int) -> list[str]:
+        """Running runs whose holder was buried before then, on nodes that have no process any more."""
+        return self._ids(STRANDED, {"before": stamp(before), "limit": limit})
+
+    def busy_nodes(self) -> set[str]:
+        """Nodes on which something runs."""
+        return {row["node"] for row in self._db.rows(BUSY_NODES, {"city": self._city}) if row["node"] is not None}
+
+    def held(self) -> dict[str, str]:
+        """Running runs, each with its holder."""
+        return {row["id"]: row["lease_owner"] for row in self._db.rows(HELD, {"city": self._city})}
 
     def lost(self, now: datetime, *, before: datetime, limit: int) -> list[tuple[str, RunState, str]]:
         """Runs made before then that wait for a stage, with nothing to take them there; with their action."""
@@ -293,9 +319,9 @@ class Runs:
         rows = self._db.rows(WISPS_ELSEWHERE, {"city": self._city, "limit": limit})
         return [(row["id"], row["wisp_id"]) for row in rows]
 
-    def void_leases(self, owner: str) -> int:
+    def void_leases(self, owner: str, *, now: datetime) -> int:
         self._db.rows(OF_OWNER, {"city": self._city, "owner": owner})  # locked in one order by everyone
-        return self._db.execute(VOID, {"city": self._city, "owner": owner})
+        return self._db.execute(VOID, {"city": self._city, "owner": owner, "now": stamp(now)})
 
     def renew(self, run: str, owner: str, version: int, *, until: datetime, now: datetime) -> bool:
         params = {"city": self._city, "id": run, "owner": owner, "version": version}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lamplighter.store.configurations import Configurations
     from lamplighter.store.effects import Effects
     from lamplighter.store.events import Events
+    from lamplighter.store.nodes import Nodes
     from lamplighter.store.outbox import Outbox
     from lamplighter.store.owners import Owners
     from lamplighter.store.runs import Runs
@@ -63,6 +64,12 @@ class Tx:
         from lamplighter.store.owners import Owners
 
         return Owners(self.db, self.city)
+
+    @cached_property
+    def nodes(self) -> "Nodes":
+        from lamplighter.store.nodes import Nodes
+
+        return Nodes(self.db, self.city)
 
     @cached_property
     def automations(self) -> "Automations":

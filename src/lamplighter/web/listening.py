@@ -7,12 +7,14 @@ from lamplighter.kit.errors import Unavailable
 BACKLOG = 2048
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Raises Unavailable for an address that cannot be had."""
+def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Raises Unavailable for an address that cannot be had. `shared` lets other processes of this user listen too."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         found.bind((host, port))
         found.listen(BACKLOG)
         found.setblocking(False)

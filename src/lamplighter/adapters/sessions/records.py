@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from lamplighter.adapters.sessions.processes.table import identity_of
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
 from lamplighter.ports.sessions import ProviderUnavailable, SessionUnknown
@@ -52,7 +54,7 @@ class Records:
         record = Record(
             spec.name, self._city, session_id, now, spec.work_dir, spec.takes_input, tuple(spec.process_names)
         )
-        fresh = self.root / f".new-{session_id}"
+        fresh = self.root / f".new-{_mark(os.getpid())}-{session_id}"
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh.mkdir(mode=0o700)
@@ -93,17 +95,17 @@ class Records:
 
     def remove(self, name: SessionName) -> None:
         """Gone at once under its name; the files follow, so that a kill in between leaves no half session."""
-        gone = self.root / f".old-{os.urandom(6).hex()}"
+        gone = self.root / f".old-{_mark(os.getpid())}-{os.urandom(6).hex()}"
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             self.home(name).rename(gone)
             _discard(gone)
         self._records.pop(name, None)
 
     def sweep(self) -> None:
-        """Remove what a killed process left half made or half removed."""
+        """Remove what a killed process left half made or half removed; what a living one is at is left to it."""
         with contextlib.suppress(FileNotFoundError):
             for path in self.root.iterdir():
-                if path.name.startswith((".new-", ".old-")):
+                if path.name.startswith((".new-", ".old-")) and not _at_work(path.name):
                     _discard(path)
 
     def _unusable(self, how: str, error: OSError) -> ProviderUnavailable:
@@ -135,6 +137,20 @@ def locked(home: Path, what: str) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def _at_work(name: str) -> bool:
+    """Whether a process that lives made this name."""
+    mark = name.split("-")[1]
+    pid = mark.partition(".")[0]
+    return pid.isdigit() and mark == _mark(int(pid))
+
+
+def _mark(pid: int) -> str:
+    """A process and no other, as a part of a file's name."""
+    who = identity_of(pid)
+    told = "" if who is None else f"{who.start} {who.boot}"
+    return f"{pid}.{hashlib.sha256(told.encode()).hexdigest()[:12] if told else 'gone'}"
 
 
 def _discard(path: Path) -> None:

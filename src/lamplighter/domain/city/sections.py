@@ -171,9 +171,22 @@ class Api:
 
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    enrich: int = field(default=5, metadata=whole("Runs enriched side by side.", limits.at_least(0)))
-    execute: int = field(default=3, metadata=whole("Runs started side by side.", limits.at_least(0)))
-    notify: int = field(default=5, metadata=whole("Notices sent side by side.", limits.at_least(0)))
+    enrich: int = field(
+        default=8,
+        metadata=whole("Runs enriched side by side by one process; 0 for none.", limits.at_least(0)),
+    )
+    execute: int = field(
+        default=8,
+        metadata=whole("Runs started side by side by one process; 0 for none.", limits.at_least(0)),
+    )
+    notify: int = field(
+        default=5,
+        metadata=whole("Notices sent side by side by one process; 0 for none.", limits.at_least(0)),
+    )
+    lost_after: timedelta = field(
+        default=timedelta(minutes=5),
+        metadata=span("How long a node may be gone before its runs end as `node_lost`.", limits.positive),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

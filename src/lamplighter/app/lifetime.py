@@ -1,0 +1,77 @@
+"""The life of a working process: until it is told to stop, and anew after it was fenced off."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from lamplighter.kit import log
+from lamplighter.kit.backoff import doubling
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import Fenced, LampError, Unavailable
+from lamplighter.kit.supervise import Child, Supervisor
+
+FIRST_WAIT = timedelta(milliseconds=100)
+LONGEST_WAIT = timedelta(seconds=5)
+
+
+class Lifetime:
+    """`name` is what its log calls the process."""
+
+    def __init__(self, clock: Clock, name: str) -> None:
+        self._clock = clock
+        self._name = name
+        self.told = asyncio.Event()
+
+    async def run(self, live: Callable[[bool], Awaitable[None]]) -> None:
+        """Until told to stop; `live` hears whether it is the first time. After its proof of life was lost it starts
+        anew, once the database is back.
+        """
+        fenced, waits = False, 0
+        while not self.told.is_set():
+            try:
+                return await live(not fenced)
+            except Unavailable as error:
+                if not fenced and not isinstance(error, Fenced):
+                    raise
+                fenced, waits = True, 0 if isinstance(error, Fenced) else waits + 1
+                log.get().warning(f"{self._name}.starts_anew", error=error.message)
+            await self._clock.wait(self.told, at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
+        return None
+
+    async def supervise(self, children: list[Child]) -> None:
+        """Until told to stop, or until a part fails for good, which is raised."""
+        tree = asyncio.create_task(Supervisor(self._clock).run(children), name="tree")
+        told = asyncio.create_task(self.told.wait(), name="stop")
+        await asyncio.wait({tree, told}, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if tree.done():
+            await tree
+        tree.cancel()
+        with suppress(asyncio.CancelledError):
+            await tree
+
+    def on_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the last: its terminal was closed
+            loop.add_signal_handler(number, self._signalled, number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self.told.is_set():
+            if number is signal.SIGHUP:
+                return  # the terminal closed on a process that is stopping already
+            log.get().warning("stop.forced", signal=number.name)
+            os._exit(128 + number)  # asked twice: whoever waits has waited long enough
+        log.get().info("stop.asked", signal=number.name)
+        self.told.set()
+
+
+async def if_possible(farewell: Callable[..., Awaitable[object]], *args: Any) -> None:
+    """A process also stops while its database is away: the next one finds what was left, and buries it."""
+    try:
+        await farewell(*args)
+    except LampError as error:
+        log.get().warning("stop.incomplete", error=error.message)

@@ -1,0 +1,92 @@
+"""Nodes: the places where sessions live. Which name one goes by, and which of its processes looks after the rest."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from lamplighter.kit.errors import Conflict
+
+
+class NodeState(StrEnum):
+    ALIVE = "alive"
+    STOPPED = "stopped"  # its last process left in good order
+    LOST = "lost"  # its last process is known to be dead
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A directory on a machine, by a name of its own; `since` is when it came into its state."""
+
+    name: str
+    place: str
+    rigs: tuple[str, ...]
+    state: NodeState
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What bears on a name: whose it is, and whether processes or runs still go by it."""
+
+    name: str
+    place: str
+    busy: bool
+
+
+class NodeTaken(Conflict):
+    def __init__(self, name: str, place: str) -> None:
+        super().__init__(
+            f"The name `{name}` belongs to another node of this city: {place}.",
+            hint="Choose another with --name, or leave it out. A lost node's name is free once its runs have ended.",
+        )
+
+
+class PlaceNamed(Conflict):
+    def __init__(self, name: str, wanted: str) -> None:
+        super().__init__(
+            f"This directory is node `{name}` already, and processes or runs go by that name; it cannot be `{wanted}`.",
+            hint=f"Leave --name out, or say `--name {name}`.",
+        )
+
+
+class RigElsewhere(Conflict):
+    def __init__(self, rig: str, path: str, node: str) -> None:
+        super().__init__(
+            f"Another process of node `{node}` has rig `{rig}` at {path}.",
+            hint="Processes of one node take over from each other: give them the same paths.",
+        )
+
+
+def choose_name(wanted: str | None, default: str, place: str, known: Sequence[Known]) -> str:
+    """The name that is wished; else the one this place is known by; else the default, numbered where it is taken.
+
+    Raises NodeTaken, PlaceNamed: sessions are found again by their node's name, so it must not lead elsewhere.
+    """
+    here = next((one for one in known if one.place == place), None)
+    if wanted is None:
+        return here.name if here is not None else _free(default, {one.name for one in known})
+    named = next((one for one in known if one.name == wanted), None)
+    if named is not None and named.place != place and named.busy:
+        raise NodeTaken(wanted, named.place)
+    if here is not None and here.name != wanted and here.busy:
+        raise PlaceNamed(here.name, wanted)
+    return wanted
+
+
+def first_among(owners: Iterable[tuple[str, str]]) -> str | None:
+    """Of (id, kind), whoever does what only one should do: the controller, else the oldest; commands never."""
+    ranked = sorted((kind != "controller", owner) for owner, kind in owners if kind != "command")
+    return ranked[0][1] if ranked else None
+
+
+def successor(me: str, others: Iterable[str]) -> str | None:
+    """Whose life this process watches: in a ring everyone is watched by one, however many there are."""
+    ranked = sorted(others)
+    return next((other for other in ranked if other > me), ranked[0] if ranked else None)
+
+
+def _free(default: str, taken: set[str]) -> str:
+    numbered = (f"{default}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([default], numbered) if name not in taken)

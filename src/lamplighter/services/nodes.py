@@ -1,0 +1,147 @@
+"""Nodes as transactions: joined under a name, asked who leads, and what becomes of the runs of one that is lost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.nodes.model import Known, Node, NodeState, RigElsewhere, choose_name, first_among
+from lamplighter.domain.runs.model import By, Mover, RunState, Stage
+from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import executing, runs
+from lamplighter.store.owners import TOPIC, Owner
+from lamplighter.store.sessions import SessionEnd
+from lamplighter.store.tx import Tx
+
+AT_ONCE = 100
+LOST = "node_lost"
+
+
+@dataclass(frozen=True)
+class Joining:
+    """A process that says where it works: the name it wishes, or the machine's; the place; paths by rig."""
+
+    owner: str
+    wanted: str | None
+    default: str
+    place: str
+    rigs: Mapping[str, str]
+
+
+def join(tx: Tx, joining: Joining, act: Act) -> Node:
+    """Make the owner a process of its place's node. Raises NodeTaken, PlaceNamed, RigElsewhere."""
+    tx.cities.lock()  # one at a time: two must not take one name
+    name = choose_name(joining.wanted, joining.default, joining.place, _known(tx, joining.owner))
+    before = {node.name: node for node in tx.nodes.all()}
+    beside = [owner for owner in tx.owners.on_node(name) if owner.id != joining.owner]
+    _agree(beside, joining.rigs, name)
+    for node in before.values():
+        if node.place == joining.place and node.name != name:
+            tx.nodes.remove(node.name)  # the place has another name from now on
+    rigs = set(joining.rigs).union(*(owner.rigs for owner in beside))
+    alive = before.get(name)
+    since = alive.since if alive is not None and alive.state is NodeState.ALIVE else act.at
+    node = Node(name, joining.place, tuple(sorted(rigs)), NodeState.ALIVE, since)
+    tx.nodes.put(node)
+    tx.owners.place(joining.owner, name, joining.rigs)
+    if not beside:
+        payload = {"place": node.place, "rigs": list(node.rigs)}
+        tx.events.append(act.event("node.alive", subject=name, payload=payload))
+    tx.wake(TOPIC)
+    return node
+
+
+def hold(tx: Tx, owner: str, node: str, rigs: Mapping[str, str]) -> None:
+    """The process holds these rigs from now on: its configuration is another."""
+    tx.cities.lock()
+    tx.owners.place(owner, node, rigs)
+    all_of_them = set(rigs).union(*(one.rigs for one in tx.owners.on_node(node) if one.id != owner))
+    for known in tx.nodes.all():
+        if known.name == node:
+            tx.nodes.put(Node(node, known.place, tuple(sorted(all_of_them)), known.state, known.since))
+    tx.wake(TOPIC)
+
+
+def name_of(tx: Tx, place: str, default: str) -> str:
+    """What a command calls the place it works at; it joins nothing."""
+    return next((node.name for node in tx.nodes.all() if node.place == place), default)
+
+
+def held_by_others(tx: Tx, node: str) -> frozenset[str]:
+    """Rigs that other nodes hold or held: what is to be done there waits for them."""
+    return frozenset(rig for one in tx.nodes.all() if one.name != node for rig in one.rigs)
+
+
+def leads(tx: Tx, owner: str) -> bool:
+    """Whether this process does for the city what only one should do."""
+    return first_among((one.id, one.kind) for one in tx.owners.all()) == owner
+
+
+def leads_node(tx: Tx, owner: str, node: str) -> bool:
+    """Whether this process does for its node what only one should do."""
+    return first_among((one.id, one.kind) for one in tx.owners.on_node(node)) == owner
+
+
+def alone(tx: Tx, owner: str, node: str) -> bool:
+    return all(one.id == owner for one in tx.owners.on_node(node))
+
+
+def end_stranded(tx: Tx, *, before: datetime, ids: IdSource, act: Act) -> list[str]:
+    """End running runs whose node has had no process since `before`; only a retry starts them elsewhere."""
+    return [run for run in tx.runs.stranded(before=before, limit=AT_ONCE) if _end(tx, run, ids=ids, act=act)]
+
+
+def prune(tx: Tx, *, before: datetime) -> int:
+    return tx.nodes.prune(before=before)
+
+
+def rows(tx: Tx, living: Sequence[Owner]) -> list[dict[str, Any]]:
+    """Every node with its rigs and its living processes, as surfaces show it; the proof of life has the last word."""
+    shown = []
+    for node in tx.nodes.all():
+        here = [owner for owner in living if owner.node == node.name]
+        state = NodeState.LOST if node.state is NodeState.ALIVE and not here else node.state
+        shown.append(
+            {
+                "name": node.name,
+                "state": state.value,
+                "since": rfc3339(node.since),
+                "place": node.place,
+                "rigs": list(node.rigs),
+                "processes": [
+                    {"kind": one.kind, "pid": one.pid, "host": one.host, "since": rfc3339(one.started_at),
+                     "rigs": sorted(one.rigs)}
+                    for one in here
+                ],
+            }
+        )  # fmt: skip
+    return shown
+
+
+def _known(tx: Tx, me: str) -> list[Known]:
+    busy = tx.runs.busy_nodes() | {owner.node for owner in tx.owners.others(me)}
+    return [Known(node.name, node.place, node.name in busy) for node in tx.nodes.all()]
+
+
+def _agree(beside: Sequence[Owner], rigs: Mapping[str, str], node: str) -> None:
+    for owner in beside:
+        for rig, path in owner.rigs.items():
+            if rigs.get(rig, path) != path:
+                raise RigElsewhere(rig, path, node)
+
+
+def _end(tx: Tx, run: str, *, ids: IdSource, act: Act) -> bool:
+    """Its row is looked at again under lock: its node may have come back and adopted it meanwhile."""
+    automation = tx.runs.automation_of(run)
+    if automation is not None:
+        tx.automations.lock(automation)  # before the run's own row: everyone locks in this order
+    row = tx.runs.lock(run)
+    if row is None or row.run.state is not RunState.RUNNING or row.run.lease.owner is not None:
+        return False
+    error = f"node {row.facts.node} is gone, and did not come back in time"
+    ending = runs.Ending(RunState.FAILED, LOST, Stage.FINALIZER, error=error)
+    runs.end(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
+    executing.session_ended(tx, run, SessionEnd(act.at, "its node was lost"))
+    return True

@@ -1,0 +1,65 @@
+"""Waiting for the end of another process: its proof of life falls to whoever waits for it, at that very moment.
+
+Only PostgreSQL has cities with more than one working process for long; a file's lock is looked at by every patrol.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Protocol
+
+from lamplighter.store.place import Place, PostgresPlace
+
+
+class Vigil(Protocol):
+    def ended(self, owner: str, *, within: float) -> bool:
+        """Wait until `owner` is dead; False when it lives on after so many seconds, or the wait was cut short."""
+        ...
+
+    def cut_short(self) -> None:
+        """End the wait under way, from another thread."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class PostgresVigil:
+    """A connection of its own, for it is blocked most of the time; and a thread of its own, for the same reason."""
+
+    def __init__(self, url: str) -> None:
+        from lamplighter.store.postgres_connection import connect
+
+        self._url = url
+        self._connection = connect(url, application="lamplighter vigil")
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="lamp-vigil")
+
+    def ended(self, owner: str, *, within: float) -> bool:
+        import psycopg
+
+        from lamplighter.store.postgres_connection import told
+        from lamplighter.store.proof import key_of
+
+        key = key_of(owner)
+        with told(self._url):
+            self._connection.execute(f"SET lock_timeout = {max(int(within * 1000), 1)}".encode())
+            try:
+                # Shared: several may wait for one, and all are told together.
+                self._connection.execute("SELECT pg_advisory_lock_shared(%s)", (key,))
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+                return False
+            self._connection.execute("SELECT pg_advisory_unlock_shared(%s)", (key,))
+        return True
+
+    def cut_short(self) -> None:
+        import psycopg
+
+        with suppress(psycopg.Error):
+            self._connection.cancel_safe(timeout=2.0)
+
+    def close(self) -> None:
+        self.cut_short()
+        self.thread.shutdown(wait=True, cancel_futures=True)
+        self._connection.close()
+
+
+def open_vigil(place: Place) -> PostgresVigil | None:
+    return PostgresVigil(place.url) if isinstance(place, PostgresPlace) else None
