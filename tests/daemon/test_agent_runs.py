@@ -182,6 +182,41 @@ async def test_at_its_deadline_a_run_times_out_with_its_whole_tree(loops: Loops)
         await complete(loops, row.run.id)
 
 
+async def test_a_run_that_is_silent_for_too_long_is_ended_with_its_whole_tree(loops: Loops) -> None:
+    await add(loops, "stuck", "echo thinking; setsid sleep 4719 & sleep 4719", idle_timeout="1s")
+    row = await loops.work("stuck")
+    assert (row.run.state, row.run.reason) == (RunState.FAILED, "idle")
+    assert row.run.error == "Its session said nothing for 1s."
+    assert "thinking" in row.run.output_tail
+    assert living("sleep 4719") == []
+    with pytest.raises(TooLate):
+        await complete(loops, row.run.id)
+
+
+async def test_a_run_that_goes_on_talking_is_not_ended_for_silence(loops: Loops) -> None:
+    """It speaks for longer than it may be silent."""
+    await add(loops, "talks", "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.3; done; exit 9", idle_timeout="2s")
+    row = await loops.work("talks")
+    assert (row.run.reason, row.run.exit_code) == ("no_completion", 9)
+
+
+async def test_a_silent_run_whose_worker_is_gone_is_ended_at_the_periodic_pass(loops: Loops) -> None:
+    loops.parts.scene.city = replace_runs(loops, idle_timeout=timedelta(seconds=1))
+    await add(loops, "stuck", "sleep 4720")
+    run = await begin(loops, "stuck")
+    for task in set(loops.parts.worker.tasks.running):
+        task.cancel()
+    await loops.parts.worker.tasks.all_done()
+    spoke = (await loops.get(run)).run.last_activity_at
+    assert spoke is not None
+    rest = spoke + timedelta(seconds=1.1) - loops.clock.now()
+    await loops.clock.wait(asyncio.Event(), at_most=max(rest, timedelta(0)))
+    await loops.parts.finalizer.tick()
+    assert (await loops.get(run)).run.reason == "idle"
+    await loops.parts.dispatcher.drain()
+    assert living("sleep 4720") == []
+
+
 async def test_stopping_the_city_interrupts_the_run_its_processes_first(loops: Loops) -> None:
     await add(loops, "long", "sleep 4716")
     run = await begin(loops, "long")

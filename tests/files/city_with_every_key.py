@@ -28,6 +28,7 @@ notify = 3
 [runs]
 deadline = "1h"
 idle = "10m"
+idle_timeout = "20m"
 provider = "exec:scripts/run.sh"
 isolation = "none"
 [artifacts]

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-
 from automation_city import CITY, City
+
 from lamplighter.kit.ids import IdSource
 from lamplighter.store.place import Place, open_direct
 from lamplighter.testing.clock import FakeClock

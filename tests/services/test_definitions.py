@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-
 from automation_city import City
+
 from lamplighter.adapters.files.automations import LayerDirectory, scan
 from lamplighter.services import automations, definitions, firing, outlook
 
@@ -175,6 +175,7 @@ def test_case_3_two_writers_of_fifty_each_leave_a_hundred(city: City) -> None:
     import threading
 
     from automation_city import CITY
+
     from lamplighter.store.place import open_direct
 
     def create(name: str) -> None:

@@ -1,6 +1,7 @@
 """Event gates: the durable cursor, batches, chains of causes, and what waits through an outage."""
 
 from automation_city import City
+
 from lamplighter.domain.acts import Act
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services import automations, cooking, runs

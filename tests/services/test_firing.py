@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 import pytest
-
 from automation_city import City
+
 from lamplighter.domain.automations.decisions import SkipReason
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services import automations, firing, runs

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 import pytest
-
 from automation_city import City
+
 from lamplighter.domain.delivery.outbox import MOST_ATTEMPTS, MOST_RECOVERIES, NotClaimed
 from lamplighter.domain.runs.lease import LeaseLost
 from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState

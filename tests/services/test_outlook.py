@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from automation_city import City
+
 from lamplighter.domain.automations.gates import Checked
 from lamplighter.services import automations, outlook
 

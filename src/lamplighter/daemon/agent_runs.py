@@ -194,7 +194,7 @@ class AgentRuns:
     async def _judged(self, row: RunRow, transcript: Transcript, seen: SessionSeen) -> Verdict:
         over = seen.state is not SessionState.RUNNING
         await transcript.read(to_the_end=over)
-        policy = finalizing.policy_of(runs.snapshots_of(row.run), self.scene.city.runs.idle)
+        policy = finalizing.policy_of(runs.snapshots_of(row.run), self.scene.city.runs)
         return verdict(row.run, seen, self.clock.now(), policy, spent=transcript.spent)
 
     def _pause(self, run: Run) -> timedelta:

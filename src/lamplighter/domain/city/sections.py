@@ -183,7 +183,12 @@ class Runs:
         metadata=span("The longest a run may take, where its automation says nothing.", limits.positive),
     )
     idle: timedelta = field(
-        default=timedelta(minutes=30), metadata=span("A running run this long without a sign of life is looked at.")
+        default=timedelta(minutes=30),
+        metadata=span("An agent run whose session is silent for so long is told of as quiet; it goes on."),
+    )
+    idle_timeout: timedelta | None = field(
+        default=None,
+        metadata=span("An agent run whose session is silent for so long is ended; never unless set, or with `0`."),
     )
     provider: str = field(
         default="subprocess",

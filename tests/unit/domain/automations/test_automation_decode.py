@@ -46,6 +46,7 @@ quiet_after = "2d"
 precheck = "test -n work"
 timeout = "90s"
 deadline = "1h"
+idle_timeout = "15m"
 jitter = "30s"
 budget = { cost = 2.5, tokens = 100000, time = "20m" }
 notify = { to = ["slack:#ops", "inbox"], on = ["failed"] }
@@ -127,6 +128,7 @@ def test_every_field_of_a_file_is_read() -> None:
             "test -n work",
             timedelta(seconds=90),
             timedelta(hours=1),
+            timedelta(minutes=15),
             Budget(2.5, 100000, timedelta(minutes=20)),
             Notify(("slack:#ops", "inbox"), ("failed",)),
             timedelta(seconds=30),
@@ -169,6 +171,8 @@ def test_the_file_of_the_seed_loads_unchanged() -> None:
         ('exec = "a"\ngate = "manual"\ntimeout = "long"', "timeout", "`long` is not a duration"),
         ('exec = "a"\ngate = "manual"\ntimeout = 90', "timeout", "is the number 90; it takes a duration"),
         ('exec = "a"\ngate = "cron"\nschedule = "@daily"\ninterval = "5m"', "interval", "belongs to cooldown"),
+        ('exec = "a"\ngate = "manual"\nidle_timeout = "5m"', "idle_timeout", "goes with `agent` only"),
+        ('agent = {prompt="x"}\ngate = "manual"\nidle_timeout = "soon"', "idle_timeout", "`soon` is not a duration"),
         ('exec = "a"\ngate = "manual"\ntimezone = "Mars"', "timezone", "is not a time zone"),
         ('exec = "a"\ngate = "manual"\nenabled = "yes"', "enabled", "takes true or false"),
         ('exec = "a"\ngate = "manual"\nname = "x"', "name", "the name of the file's directory"),
