@@ -24,7 +24,7 @@ from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.domain.runs.target import Selected
 from lamplighter.kit.clock import SystemClock
-from lamplighter.services import executing, outbox, owners, runs, transcripts
+from lamplighter.services import configurations, outbox, owners, runs, transcripts
 from lamplighter.services.completing import Completions
 from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.store.owners import Owner
@@ -269,13 +269,13 @@ async def test_case_20_a_start_that_was_cut_off_before_it_was_told_is_taken_up(l
 
 async def test_a_session_goes_on_when_its_configuration_is_gone(loops: Loops) -> None:
     os.mkfifo(loops.root / "go")
-    await loops.store.transact(executing.sync_configurations, (Configuration(name="web"),), loops.clock.now())
+    await loops.store.transact(configurations.sync, (Configuration(name="web"),), loops.clock.now())
     await add(loops, "long", "cat go; exit 5", agent={"configuration": "web"})
     run = await begin(loops, "long")
     for task in set(loops.parts.worker.tasks.running):
         task.cancel()
     await loops.parts.worker.tasks.all_done()
-    await loops.store.transact(executing.sync_configurations, (), loops.clock.now())
+    await loops.store.transact(configurations.sync, (), loops.clock.now())
     await loops.store.transact(owners.void, "own_first", act=loops.act)
     await loops.parts.dispatcher.tick()
     (loops.root / "go").write_text("")
@@ -364,7 +364,7 @@ async def test_a_model_picks_the_configuration_and_the_run_works_there(loops: Lo
         Configuration(name="web", description="The site.", rig="web", env={"LAMPS": "seven"}),
         Configuration(name="api", description="The service."),
     )
-    await loops.store.transact(executing.sync_configurations, known, loops.clock.now())
+    await loops.store.transact(configurations.sync, known, loops.clock.now())
     loops.selector.answer = Selected("web", "it is about the site")
     agent = {"strategy": "agent_decide", "configurations": ["web", "api"]}
     await add(loops, "decides", "echo $LAMPS > count; exit 1", agent=agent)
@@ -374,8 +374,25 @@ async def test_a_model_picks_the_configuration_and_the_run_works_there(loops: Lo
     assert (loops.root / "web" / "count").read_text() == "seven\n"
 
 
+@pytest.mark.parametrize("strategy", ["fixed", "agent_decide"])
+async def test_a_stored_configuration_serves_as_one_of_a_file_does(loops: Loops, strategy: str) -> None:
+    body = {"name": "site", "description": "The site.", "rig": "web", "preset": "shell", "env": {"LAMPS": "nine"}}
+    await loops.store.transact(configurations.create, body, source="api", city=loops.city, act=loops.act)
+    loops.selector.answer = Selected("site", "it is about the site")
+    named = {"configuration": "site"} if strategy == "fixed" else {"configurations": ["site"]}
+    agent = {"prompt": "echo $LAMPS > count; exit 1", "strategy": strategy} | named
+    await loops.add("works", agent=agent)
+    row = await loops.work("works")
+    assert (row.facts.configuration, row.run.reason) == ("site", "no_completion")
+    assert (loops.root / "web" / "count").read_text() == "nine\n"
+    assert len(loops.selector.asked) == (0 if strategy == "fixed" else 1)
+    shown = await loops.store.read(runs.show, row.run.id)
+    (resolved,) = [one["data"] for one in shown["events"] if one["type"] == "target_resolved"]
+    assert resolved["configuration"] == "site"
+
+
 async def test_case_15_a_fixed_configuration_asks_nobody(loops: Loops) -> None:
-    await loops.store.transact(executing.sync_configurations, (Configuration(name="web"),), loops.clock.now())
+    await loops.store.transact(configurations.sync, (Configuration(name="web"),), loops.clock.now())
     await add(loops, "fixed", "exit 1", agent={"configuration": "web"})
     row = await loops.work("fixed")
     assert (row.facts.configuration, loops.selector.asked) == ("web", [])

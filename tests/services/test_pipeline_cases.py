@@ -29,7 +29,7 @@ from lamplighter.domain.runs.target import NotSelected, Selected, Target, resolv
 from lamplighter.domain.runs.verdict import Fail, SessionSeen, SessionState, TimeOut, verdict
 from lamplighter.domain.sessions.transcript import Text, Usage
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import completing, enriching, executing, finalizing, outbox, runs, transcripts
+from lamplighter.services import completing, configurations, enriching, executing, finalizing, outbox, runs, transcripts
 from lamplighter.store.runs import RunRow
 from lamplighter.store.sessions import SessionRow
 
@@ -70,7 +70,7 @@ def ready(city: City, run: str) -> Item:
 
 
 def running(city: City, run: str, *, session: str | None = "ses_1") -> RunRow:
-    target = resolve(executing.wish_of(action(city, run)), city.read(executing.candidates))
+    target = resolve(executing.wish_of(action(city, run)), city.read(configurations.candidates))
     row: RunRow = city.run(executing.begin, ready(city, run), target, WORKER, ids=city.ids, act=city.act)
     if session is not None:
         start = executing.Began(
@@ -187,7 +187,7 @@ def test_case_14_a_stage_that_lost_its_lease_writes_nothing(city: City, run: str
 
 def configure(city: City, *names: str) -> None:
     known = tuple(Configuration(name=name, description=f"Work on {name}.") for name in names)
-    city.run(executing.sync_configurations, known, city.clock.now())
+    city.run(configurations.sync, known, city.clock.now())
 
 
 def targets(city: City, run: str) -> list[Any]:
@@ -209,7 +209,7 @@ def decided(city: City, answer: Selected | NotSelected, **keys: Any) -> tuple[Ru
     wanted = {"strategy": "agent_decide", "configurations": ["web"]} | keys
     city.add("decide", agent=AGENT | wanted)
     run = city.run_now("decide").run
-    wish, known = executing.wish_of(action(city, run)), city.read(executing.candidates)
+    wish, known = executing.wish_of(action(city, run)), city.read(configurations.candidates)
     found = resolve(wish, known)
     target = found if isinstance(found, Target) else settle(wish, known, answer)
     city.run(executing.begin, ready(city, run), target, WORKER, ids=city.ids, act=city.act)
@@ -537,8 +537,8 @@ def test_configurations_follow_their_file_and_spare_those_of_people(city: City, 
     city.run(lambda tx: tx.configurations.put(ConfigurationRow("mine", "api", {"model": "m"}), city.clock.now()))
     configure(city, "web", "api")
     configure(city, name)
-    assert sorted(city.read(executing.configurations)) == sorted([name, "mine"])
-    assert city.read(executing.configurations)["mine"].model == "m"
+    assert sorted(city.read(configurations.known)) == sorted([name, "mine"])
+    assert city.read(configurations.known)["mine"].model == "m"
 
 
 def test_of_many_completions_at_once_one_is_accepted(

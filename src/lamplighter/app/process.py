@@ -155,7 +155,7 @@ class _Process:
         stack.push_async_callback(_if_possible, self._leave, store, proofs, owner)
         await owners.take_control(store, proofs, owner, act=act)
         self._http = HttpServer(
-            self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene.rules
+            self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene
         )
         self._http.open()
         stack.callback(self._http.close)

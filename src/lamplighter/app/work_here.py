@@ -11,9 +11,8 @@ from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.kit import aio, log
-from lamplighter.services import owners, runs
+from lamplighter.services import configurations, owners, runs
 from lamplighter.services.definitions import sync, sync_definitions
-from lamplighter.services.executing import sync_configurations
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
 from lamplighter.services.rules import Rules
 from lamplighter.store.owners import Owner
@@ -85,7 +84,7 @@ class _Here:
                     loops = loops_of(city, city.config.city, store=store, owner=owner.id, actor=city.settings.actor)
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)
                     await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
-                    await store.transact(sync_configurations, city.config.city.configurations, city.clock.now())
+                    await store.transact(configurations.sync, city.config.city.configurations, city.clock.now())
                     fired = await store.transact(fire, loops.scene.rules)
                     loops.dispatcher = replace(loops.dispatcher, only=fired)
                     loops.listen(wakes)

@@ -25,6 +25,7 @@ COMMANDS = {
     "simulate": ("lamplighter.cli.simulate", "What would fire in the coming days, in order."),
     "automation": ("lamplighter.cli.automation", "Work that fires when it is due: list, show, run, check, explain, …"),
     "run": ("lamplighter.cli.run", "Executions of automations: list, show, watch, logs, cancel, retry."),
+    "configuration": ("lamplighter.cli.configuration", "Where and with what agent runs work: list, show, create, …"),
     "config": ("lamplighter.cli.config", "The configuration: check, show, explain."),
     "agent": ("lamplighter.cli.agent", "Long-lived workers: list, show, peek, nudge, drain, restart, suspend, …"),
     "session": ("lamplighter.cli.session", "What runs for them: list, show, logs."),
