@@ -86,6 +86,13 @@ def switch(city: OpenCity, name: str, *, enabled: bool) -> dict[str, Any]:
     return shown(city, name)
 
 
+def suspend(city: OpenCity, name: str, *, suspended: bool) -> bool:
+    """False when it was so already."""
+    in_step(city)
+    changed: bool = city.store.transact(automations.set_suspended, name, suspended=suspended, act=city.act())
+    return changed
+
+
 def delete(city: OpenCity, name: str) -> None:
     in_step(city)
     city.store.transact(automations.delete, name, act=city.act())

@@ -56,7 +56,7 @@ UPCOMING = """
     SELECT automations.scoped_name, triggers.id, triggers.next_due_at FROM triggers
     JOIN automations ON automations.city_id = triggers.city_id AND automations.id = triggers.automation_id
     WHERE triggers.city_id = :city AND triggers.armed = 1 AND triggers.held_by IS NULL
-        AND triggers.next_due_at IS NOT NULL
+        AND triggers.next_due_at IS NOT NULL AND automations.suspended = 0
     ORDER BY triggers.next_due_at LIMIT :limit"""
 # the index triggers_by_event serves this
 MARK_DUE = """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.files.atomic import write_atomically
-from lamplighter.adapters.files.splice import append_row, set_key, unset_key, value_at
+from lamplighter.adapters.files.splice import append_row, set_key, value_at
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.tree import KeyPath, Place, Table
 from lamplighter.domain.city.variables import rig_of
@@ -77,11 +77,6 @@ def set_value(file: Path, path: KeyPath, value: object) -> Edit:
     """Set one key of one file, making its table where there is none."""
     before = _read(file)
     return Edit(file, before, set_key(before, path, value))
-
-
-def unset_value(file: Path, path: KeyPath) -> Edit:
-    before = _read(file)
-    return Edit(file, before, unset_key(before, path))
 
 
 def add_row(file: Path, key: str, row: Mapping[str, object]) -> Edit:
