@@ -1,3 +1,4 @@
+import codecs
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -245,6 +246,15 @@ def test_agents_and_rigs_are_added(load: Load) -> None:
     assert lines == ["\n", "[[rigs]]\n", 'name = "fresh"\n', 'path = "/srv/fresh"\n']
     again, _ = done(again, set_value(file, ("api", "port"), 0))
     assert again.city.api.port == 0
+
+
+def test_a_byte_order_mark_stays_where_it_was(make_city: MakeCity) -> None:
+    root = make_city({"city.toml": ""})
+    file = root / "city.toml"
+    file.write_bytes(codecs.BOM_UTF8 + b'[workspace]\nname = "x"\n')
+    apply(suspend_city(load_city(root, env=ENV), suspended=True))
+    assert file.read_bytes() == codecs.BOM_UTF8 + b'[workspace]\nname = "x"\nsuspended = true\n'
+    assert load_city(root, env=ENV).city.workspace.suspended
 
 
 def test_a_write_keeps_mode_and_link_and_refuses_a_changed_file(make_city: MakeCity, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def bead_provider(city: OpenCity) -> str:
 def _in_city_toml(city: OpenCity) -> str | None:
     """None when more than this file must be read, or something in it is wrong."""
     try:
-        tree = tomllib.loads(city.paths.config.read_text(encoding="utf-8"))
+        tree = tomllib.loads(city.paths.config.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         return None
     beads = tree.get("beads", {})
