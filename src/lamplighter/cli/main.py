@@ -31,7 +31,7 @@ COMMANDS = {
     "session": ("lamplighter.cli.session", "What runs for them: list, show, logs."),
     "hook": ("lamplighter.cli.hook", "The work on an agent's hook."),
     "prime": ("lamplighter.cli.hook", "An agent's instructions."),
-    "mail": ("lamplighter.cli.mail", "Messages between agents and people: send, inbox, check, read."),
+    "mail": ("lamplighter.cli.mail", "Messages between agents and people: send, inbox, check, read, archive."),
     "rig": ("lamplighter.cli.rig", "Project directories: list, add, suspend, resume."),
     "bead": ("lamplighter.cli.bead", "Units of work: create, list, ready, claim, update, close, label."),
     "formula": ("lamplighter.cli.formula", "Templates of work: list, show, cook."),

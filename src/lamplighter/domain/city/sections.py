@@ -69,7 +69,8 @@ class Mail:
     provider: str = field(
         default="",
         metadata=text(
-            "Mail: beads when unset, else `fake`, `fail` or `exec:<script>`.", limits.provider("fake", "fail")
+            "Where mail is kept: beads when unset, else `exec:<script>`; `fake` and `fail` are for drills.",
+            limits.provider("fake", "fail"),
         ),
     )
 
