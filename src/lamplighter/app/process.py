@@ -40,6 +40,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child, Supervisor
 from lamplighter.services import owners
 from lamplighter.services.agents import View, agent_rows
+from lamplighter.services.overview import Overview, overview
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import migrate, open_proofs, open_store, parse_place
 from lamplighter.store.proof import Proofs
@@ -59,6 +60,7 @@ class Started:
     config: LoadedCity
     store: str
     took_over: list[Owner]
+    glance: Overview
 
 
 def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
@@ -176,7 +178,8 @@ class _Process:
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(wakes)
         self._loops.listen(wakes)
-        return controller, Started(self._paths, config, str(place), took_over)
+        glance = await store.read(overview, self._clock.now())
+        return controller, Started(self._paths, config, str(place), took_over, glance)
 
     async def _leave(self, store: Store, proofs: Proofs, owner: Owner) -> None:
         await owners.leave(store, proofs, owner, clock=self._clock)
