@@ -21,7 +21,7 @@ from lamplighter.app.wiring import OpenCity, open_city
 from lamplighter.cli.main import run as lamp
 from lamplighter.daemon.automations import AutomationLoops
 from lamplighter.domain.acts import Act
-from lamplighter.services import automations, executing, firing, owners, runs, transcripts
+from lamplighter.services import automations, configurations, firing, owners, runs, transcripts
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import open_proofs, open_store
 from lamplighter.store.runs import RunRow
@@ -157,7 +157,7 @@ def processes_at_home(home: Path) -> set[int]:
 def _configure(tx: Any, env: Mapping[str, str], act: Act) -> None:
     from lamplighter.domain.city.model import Configuration
 
-    executing.sync_configurations(tx, (Configuration(name="real", env=env),), act.at)
+    configurations.sync(tx, (Configuration(name="real", env=env),), act.at)
 
 
 @asynccontextmanager

@@ -32,6 +32,14 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
             yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 
+def test_every_variable_in_our_name_is_a_known_one() -> None:
+    """Else whoever sets it is told that it has no effect."""
+    from lamplighter.domain.city.environment import known_names
+
+    found = {name for path in SOURCE.rglob("*.py") for name in re.findall(r"\bLAMP_[A-Z0-9_]+\b", path.read_text())}
+    assert found - known_names() == set()
+
+
 def attributes(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):

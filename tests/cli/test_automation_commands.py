@@ -207,6 +207,20 @@ def test_pause_refuses_a_run_and_resume_says_what_it_lifted(lamp: Lamp) -> None:
     assert answer(lamp, "resume")["lifted"] == []
 
 
+def test_one_automation_is_suspended_and_resumed(lamp: Lamp) -> None:
+    assert answer(lamp, "automation", "suspend", "hello")["changed"] is True
+    assert answer(lamp, "automation", "suspend", "hello")["changed"] is False
+    assert "suspended" in lamp("automation", "list")[1]
+    code, _, err = lamp("automation", "run", "hello")
+    assert code == 4
+    assert "lamp automation resume" in err
+    assert "suspended" in lamp("automation", "explain", "hello")[1]
+    assert answer(lamp, "status")["next"] == []
+    assert answer(lamp, "automation", "resume", "hello")["changed"] is True
+    assert answer(lamp, "automation", "run", "hello")["state"] == "succeeded"
+    assert lamp("automation", "suspend", "nobody")[0] == 3
+
+
 def test_status_tells_runs_and_what_comes_next(lamp: Lamp) -> None:
     answer(lamp, "automation", "run", "hello")
     value = answer(lamp, "status")

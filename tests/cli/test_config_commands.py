@@ -47,6 +47,16 @@ def lamp(town: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Lamp]:
     return call
 
 
+def test_a_misspelt_variable_is_told_by_check_and_doctor(lamp: Lamp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMP_API_PROT", "0")
+    for command in (("config", "check"), ("doctor",)):
+        code, out, _ = lamp(*command)
+        assert code == 0
+        assert "LAMP_API_PROT" in out
+        assert "`LAMP_API_PORT`" in out
+    assert lamp("config", "check", "--strict")[0] == 2
+
+
 def test_init_keeps_the_file_it_finds(town: Path) -> None:
     assert (town / "city.toml").read_text() == TEXT
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lamplighter.adapters.beads.bd import BdBackend
-from lamplighter.adapters.beads.command import Program
 from lamplighter.adapters.beads.exec import ExecBackend
 from lamplighter.adapters.beads.external import ExternalBeads
+from lamplighter.adapters.program import Program
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource

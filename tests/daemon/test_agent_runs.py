@@ -24,7 +24,7 @@ from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.domain.runs.target import Selected
 from lamplighter.kit.clock import SystemClock
-from lamplighter.services import executing, outbox, owners, runs, transcripts
+from lamplighter.services import configurations, outbox, owners, runs, transcripts
 from lamplighter.services.completing import Completions
 from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.store.owners import Owner
@@ -183,6 +183,41 @@ async def test_at_its_deadline_a_run_times_out_with_its_whole_tree(loops: Loops)
         await complete(loops, row.run.id)
 
 
+async def test_a_run_that_is_silent_for_too_long_is_ended_with_its_whole_tree(loops: Loops) -> None:
+    await add(loops, "stuck", "echo thinking; setsid sleep 4719 & sleep 4719", idle_timeout="1s")
+    row = await loops.work("stuck")
+    assert (row.run.state, row.run.reason) == (RunState.FAILED, "idle")
+    assert row.run.error == "Its session said nothing for 1s."
+    assert "thinking" in row.run.output_tail
+    assert living("sleep 4719") == []
+    with pytest.raises(TooLate):
+        await complete(loops, row.run.id)
+
+
+async def test_a_run_that_goes_on_talking_is_not_ended_for_silence(loops: Loops) -> None:
+    """It speaks for longer than it may be silent."""
+    await add(loops, "talks", "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.3; done; exit 9", idle_timeout="2s")
+    row = await loops.work("talks")
+    assert (row.run.reason, row.run.exit_code) == ("no_completion", 9)
+
+
+async def test_a_silent_run_whose_worker_is_gone_is_ended_at_the_periodic_pass(loops: Loops) -> None:
+    loops.parts.scene.city = replace_runs(loops, idle_timeout=timedelta(seconds=1))
+    await add(loops, "stuck", "sleep 4720")
+    run = await begin(loops, "stuck")
+    for task in set(loops.parts.worker.tasks.running):
+        task.cancel()
+    await loops.parts.worker.tasks.all_done()
+    spoke = (await loops.get(run)).run.last_activity_at
+    assert spoke is not None
+    rest = spoke + timedelta(seconds=1.1) - loops.clock.now()
+    await loops.clock.wait(asyncio.Event(), at_most=max(rest, timedelta(0)))
+    await loops.parts.finalizer.tick()
+    assert (await loops.get(run)).run.reason == "idle"
+    await loops.parts.dispatcher.drain()
+    assert living("sleep 4720") == []
+
+
 async def test_stopping_the_city_interrupts_the_run_its_processes_first(loops: Loops) -> None:
     await add(loops, "long", "sleep 4716")
     run = await begin(loops, "long")
@@ -257,13 +292,13 @@ async def test_a_run_that_was_completed_before_its_start_was_told_has_its_sessio
 
 async def test_a_session_goes_on_when_its_configuration_is_gone(loops: Loops) -> None:
     os.mkfifo(loops.root / "go")
-    await loops.store.transact(executing.sync_configurations, (Configuration(name="web"),), loops.clock.now())
+    await loops.store.transact(configurations.sync, (Configuration(name="web"),), loops.clock.now())
     await add(loops, "long", "cat go; exit 5", agent={"configuration": "web"})
     run = await begin(loops, "long")
     for task in set(loops.parts.worker.tasks.running):
         task.cancel()
     await loops.parts.worker.tasks.all_done()
-    await loops.store.transact(executing.sync_configurations, (), loops.clock.now())
+    await loops.store.transact(configurations.sync, (), loops.clock.now())
     await loops.store.transact(owners.void, "own_first", act=loops.act)
     await loops.parts.dispatcher.tick()
     (loops.root / "go").write_text("")
@@ -352,7 +387,7 @@ async def test_a_model_picks_the_configuration_and_the_run_works_there(loops: Lo
         Configuration(name="web", description="The site.", rig="web", env={"LAMPS": "seven"}),
         Configuration(name="api", description="The service."),
     )
-    await loops.store.transact(executing.sync_configurations, known, loops.clock.now())
+    await loops.store.transact(configurations.sync, known, loops.clock.now())
     loops.selector.answer = Selected("web", "it is about the site")
     agent = {"strategy": "agent_decide", "configurations": ["web", "api"]}
     await add(loops, "decides", "echo $LAMPS > count; exit 1", agent=agent)
@@ -362,8 +397,25 @@ async def test_a_model_picks_the_configuration_and_the_run_works_there(loops: Lo
     assert (loops.root / "web" / "count").read_text() == "seven\n"
 
 
+@pytest.mark.parametrize("strategy", ["fixed", "agent_decide"])
+async def test_a_stored_configuration_serves_as_one_of_a_file_does(loops: Loops, strategy: str) -> None:
+    body = {"name": "site", "description": "The site.", "rig": "web", "preset": "shell", "env": {"LAMPS": "nine"}}
+    await loops.store.transact(configurations.create, body, source="api", city=loops.city, act=loops.act)
+    loops.selector.answer = Selected("site", "it is about the site")
+    named = {"configuration": "site"} if strategy == "fixed" else {"configurations": ["site"]}
+    agent = {"prompt": "echo $LAMPS > count; exit 1", "strategy": strategy} | named
+    await loops.add("works", agent=agent)
+    row = await loops.work("works")
+    assert (row.facts.configuration, row.run.reason) == ("site", "no_completion")
+    assert (loops.root / "web" / "count").read_text() == "nine\n"
+    assert len(loops.selector.asked) == (0 if strategy == "fixed" else 1)
+    shown = await loops.store.read(runs.show, row.run.id)
+    (resolved,) = [one["data"] for one in shown["events"] if one["type"] == "target_resolved"]
+    assert resolved["configuration"] == "site"
+
+
 async def test_case_15_a_fixed_configuration_asks_nobody(loops: Loops) -> None:
-    await loops.store.transact(executing.sync_configurations, (Configuration(name="web"),), loops.clock.now())
+    await loops.store.transact(configurations.sync, (Configuration(name="web"),), loops.clock.now())
     await add(loops, "fixed", "exit 1", agent={"configuration": "web"})
     row = await loops.work("fixed")
     assert (row.facts.configuration, loops.selector.asked) == ("web", [])

@@ -29,6 +29,7 @@ lost_after = "10m"
 [runs]
 deadline = "1h"
 idle = "10m"
+idle_timeout = "20m"
 provider = "exec:scripts/run.sh"
 isolation = "none"
 [artifacts]

@@ -1,3 +1,4 @@
+import codecs
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +15,10 @@ from lamplighter.adapters.files.edit import (
     suspend_agent,
     suspend_city,
     suspend_rig,
-    unset_value,
 )
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.layout import layout_of
-from lamplighter.adapters.files.splice import append_row, set_key, unset_key
+from lamplighter.adapters.files.splice import append_row, set_key
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.kit.errors import Conflict, LampError, NotFound
 
@@ -100,13 +100,6 @@ def test_a_key_inside_an_inline_table_changes_only_that_table() -> None:
     before, behind = TEXT.split("{ min = 1,  max = 2 }")
     assert after.startswith(before)
     assert after.endswith(behind)
-    assert "max" not in unset_key(TEXT, ("agents", 0, "pool", "max")).split("pool = ")[1].splitlines()[0]
-
-
-def test_a_key_is_taken_away_with_its_line() -> None:
-    assert unset_key(TEXT, ("workspace", "name")) == TEXT.replace('name   = "x"     # the name\n', "")
-    assert unset_key(TEXT, ("agents", 0, "nudge")) == TEXT.replace('  nudge = """\n  many\n  lines """\n', "")
-    assert unset_key(TEXT, ("workspace", "nope")) == TEXT
 
 
 def test_a_row_is_added_at_the_end_or_inside_its_list() -> None:
@@ -253,8 +246,15 @@ def test_agents_and_rigs_are_added(load: Load) -> None:
     assert lines == ["\n", "[[rigs]]\n", 'name = "fresh"\n', 'path = "/srv/fresh"\n']
     again, _ = done(again, set_value(file, ("api", "port"), 0))
     assert again.city.api.port == 0
-    again, _ = (load_city(again.city.root, env=ENV), apply(unset_value(file, ("api", "port"))))
-    assert "port" not in file.read_text()
+
+
+def test_a_byte_order_mark_stays_where_it_was(make_city: MakeCity) -> None:
+    root = make_city({"city.toml": ""})
+    file = root / "city.toml"
+    file.write_bytes(codecs.BOM_UTF8 + b'[workspace]\nname = "x"\n')
+    apply(suspend_city(load_city(root, env=ENV), suspended=True))
+    assert file.read_bytes() == codecs.BOM_UTF8 + b'[workspace]\nname = "x"\nsuspended = true\n'
+    assert load_city(root, env=ENV).city.workspace.suspended
 
 
 def test_a_write_keeps_mode_and_link_and_refuses_a_changed_file(make_city: MakeCity, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,24 @@ def test_a_password_in_a_source_is_not_told(make_city: MakeCity) -> None:
     assert "hunter2" not in raised.value.message
 
 
+def test_a_hook_s_environment_does_not_lead_the_fetch_astray(
+    make_city: MakeCity, make_repository: MakeRepository, tmp_path: Path
+) -> None:
+    root = make_city(a_city(make_repository("r", {"topology.toml": topology("one")})))
+    astray = {
+        "GIT_DIR": str(tmp_path / "other.git"),
+        "GIT_WORK_TREE": str(tmp_path),
+        "GIT_INDEX_FILE": "/nonexistent/i",
+    }
+    assert [agent.name for agent in load_city(root, env=ENV | astray).city.agents] == ["one"]
+    assert not (tmp_path / "other.git").exists()
+
+
+def test_a_git_that_is_not_there_is_told(make_city: MakeCity) -> None:
+    with pytest.raises(ConfigInvalid, match="`git` command is not installed"):
+        load_city(make_city(a_city("file:///x")), env={**ENV, "PATH": "/nonexistent"})
+
+
 def test_a_git_that_hangs_is_ended_with_its_helpers(
     make_city: MakeCity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +177,6 @@ def test_a_git_that_hangs_is_ended_with_its_helpers(
     tools.mkdir()
     (tools / "git").write_text("#!/bin/sh\nsleep 600 &\nwait\n")
     (tools / "git").chmod(0o755)
-    monkeypatch.setattr("lamplighter.adapters.files.git.LIMIT_S", 0.2)
+    monkeypatch.setattr("lamplighter.adapters.files.git.LIMIT", timedelta(seconds=0.2))
     with pytest.raises(ConfigInvalid, match=r"took longer than 0\.2 s"):
         load_city(make_city(a_city("file:///x")), env={**ENV, "PATH": f"{tools}:{ENV['PATH']}"})

@@ -1,3 +1,4 @@
+import codecs
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -41,6 +42,20 @@ def test_a_file_that_is_not_text_is_a_problem(make_city: MakeCity) -> None:
     root = make_city({"city.toml": ""})
     (root / "city.toml").write_bytes(b"name = '\xff'\n")
     with pytest.raises(ConfigInvalid, match="is not UTF-8 text"):
+        load_city(root, env=ENV)
+
+
+@pytest.mark.parametrize("name", ["city.toml", "a.toml"])
+def test_a_byte_order_mark_is_passed_over(make_city: MakeCity, name: str) -> None:
+    root = make_city({"city.toml": 'include = ["a.toml"]\n', "a.toml": "[daemon]\nmax_restarts = 3\n"})
+    (root / name).write_bytes(codecs.BOM_UTF8 + (root / name).read_bytes())
+    assert load_city(root, env=ENV).city.daemon.max_restarts == 3
+
+
+def test_wide_text_is_called_by_its_name(make_city: MakeCity) -> None:
+    root = make_city({"city.toml": ""})
+    (root / "city.toml").write_text("[daemon]\n", encoding="utf-16")
+    with pytest.raises(ConfigInvalid, match="is UTF-16 text; save it as UTF-8"):
         load_city(root, env=ENV)
 
 
@@ -374,6 +389,23 @@ def test_a_prompt_that_is_not_there_is_a_warning(load: Load) -> None:
     loaded = load({"city.toml": '[[agents]]\nname = "a"\nprompt_template = "gone.md"\n'})
     assert "there is no prompt file `gone.md`" in loaded.warnings[0].message
     assert loaded.prompt(loaded.city.agents[0], "a", env={}) == ""
+
+
+def test_a_misspelt_variable_is_told_with_the_nearest_known_one(load: Load) -> None:
+    set_by_us = {
+        "LAMP_RUN_ID": "run_1",
+        "LAMP_CITY": "/x",
+        "LAMP_SESSION_ID": "s",
+        "LAMPSHADE": "x",
+        "LAMP_API_PRT": "",
+    }
+    assert load({"city.toml": ""}, **set_by_us).warnings == ()
+    loaded = load({"city.toml": ""}, LAMP_API_PROT="0", LAMP_ZZZ="1")
+    assert loaded.city.api.port == 5267
+    assert [str(note) for note in loaded.warnings] == [
+        "environment: LAMP_API_PROT: is not a setting and has no effect; did you mean `LAMP_API_PORT`?",
+        "environment: LAMP_ZZZ: is not a setting and has no effect",
+    ]
 
 
 def test_the_environment_wins_and_says_what_is_wrong_with_it(load: Load, problems: Problems) -> None:

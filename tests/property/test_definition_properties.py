@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -62,13 +63,19 @@ policies = st.builds(
     st.none() | words,
     maybe_span,
     maybe_span,
+    st.none() | st.just(timedelta(0)) | spans,
     st.builds(Budget, st.none() | st.floats(0.01, 1e6), st.none() | st.integers(1, 10**12), maybe_span),
     st.builds(Notify, st.just(("inbox",)), st.just(("failed",))),
     st.just(timedelta(0)) | spans,
 )
 automations = st.builds(
     lambda name, action, found, rig, text, policy: Automation(
-        name, action, tuple(Trigger(f"t{place}", gate) for place, gate in enumerate(found)), rig, text, policies=policy
+        name,
+        action,
+        tuple(Trigger(f"t{place}", gate) for place, gate in enumerate(found)),
+        rig,
+        text,
+        policies=policy if isinstance(action, AgentAction) else replace(policy, idle_timeout=None),
     ),
     words,
     actions,

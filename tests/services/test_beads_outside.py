@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from lamplighter.adapters.beads.bd import BdBackend, BdFailed
-from lamplighter.adapters.beads.command import AnswerTooLong, CallTooLong, Limits, Program
 from lamplighter.adapters.beads.decode import BeadUnreadable
-from lamplighter.adapters.beads.exec import ExecBackend, OperationUnknown, ScriptFailed, script_path
+from lamplighter.adapters.beads.exec import ExecBackend, OperationUnknown, ScriptFailed
 from lamplighter.adapters.beads.external import ChangeIgnored, ExternalBeads
+from lamplighter.adapters.program import AnswerTooLong, CallTooLong, Limits, Program, script_path
 from lamplighter.domain.beads.formulas import Plan
 from lamplighter.domain.beads.model import AlreadyClaimed, BeadChange, BeadFilter, BeadNotFound, NeedsCycle, NewBead
 from lamplighter.kit.clock import SystemClock

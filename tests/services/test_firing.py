@@ -7,7 +7,7 @@ from automation_city import City
 
 from lamplighter.domain.automations.decisions import SkipReason
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services import automations, firing, runs
+from lamplighter.services import automations, due, firing, outlook, runs
 
 
 def test_a_cooldown_that_never_ran_fires_at_once_with_all_its_facts(city: City) -> None:
@@ -186,6 +186,43 @@ def test_caught_up_slots_run_one_after_another(city: City) -> None:
         city.finish(fired[0])
     slots = {entry["slot"] for entry in city.history("hourly") if entry["status"] == "completed"}
     assert slots == {"2026-03-02T12:00Z", "2026-03-02T13:00Z", "2026-03-02T14:00Z"}
+
+
+def test_a_suspended_automation_passes_slots_over_keeps_its_events_and_its_neighbours_fire(city: City) -> None:
+    city.add("often", gate="cron", schedule="* * * * *")
+    city.add("hears", gate="event", on="x.y", quiet_after="1h")
+    city.add("other", gate="cron", schedule="* * * * *")
+    city.tick()
+    for name in ("often", "hears"):
+        assert city.run(automations.set_suspended, name, suspended=True, act=city.act)
+        assert not city.run(automations.set_suspended, name, suspended=True, act=city.act)
+    city.advance(minutes=1)
+    city.emit("x.y")
+    (run,) = city.tick().fired
+    assert city.get(run).run.automation == "other"
+    city.finish(city.start(run).run.id)
+    assert [entry["reason"] for entry in city.history("often")] == [SkipReason.AUTOMATION_SUSPENDED]
+    with pytest.raises(firing.Blocked) as caught:
+        city.run_now("often")
+    assert "lamp automation resume" in caught.value.hint
+    assert city.run(due.raise_quiet, limit=9, rules=city.rules, act=city.act) == []
+    city.advance(minutes=58)
+    city.run(automations.set_suspended, "hears", suspended=False, act=city.act)
+    assert city.row("hears").quiet_at == city.clock.now() + timedelta(hours=1)
+    fired = {city.get(run).run.automation for run in city.tick().fired}
+    assert "hears" in fired
+    assert "often" not in fired
+    assert [event.subject for event in city.events("automation.suspended")] == ["often", "hears"]
+    assert [event.subject for event in city.events("automation.resumed")] == ["hears"]
+
+
+def test_a_suspension_outlives_a_changed_definition_and_shows_nothing_to_come(city: City) -> None:
+    city.add("often", gate="cron", schedule="* * * * *")
+    city.run(automations.set_suspended, "often", suspended=True, act=city.act)
+    city.run(automations.edit, "often", {"timeout": "1m"}, rules=city.rules, act=city.act)
+    assert city.row("often").suspended
+    span = (city.clock.now(), city.clock.now() + timedelta(hours=1))
+    assert city.read(outlook.next_firings, span, rules=city.rules) == []
 
 
 @pytest.mark.parametrize("what", ["paused", "city", "rig"])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from automation_city import City
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.model import AgentAction
 from lamplighter.domain.city.model import Configuration
+from lamplighter.domain.city.sections import Runs
 from lamplighter.domain.delivery.outbox import Item
 from lamplighter.domain.runs.completion import (
     Completion,
@@ -21,13 +23,13 @@ from lamplighter.domain.runs.completion import (
     TooLate,
     parse,
 )
-from lamplighter.domain.runs.model import RunState
+from lamplighter.domain.runs.model import RunState, Stage
 from lamplighter.domain.runs.prompt import completion_id, prompt_key, session_key
 from lamplighter.domain.runs.target import NotSelected, Selected, Target, resolve, settle
 from lamplighter.domain.runs.verdict import Fail, SessionSeen, SessionState, TimeOut, verdict
 from lamplighter.domain.sessions.transcript import Text, Usage
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import completing, enriching, executing, finalizing, outbox, runs, transcripts
+from lamplighter.services import completing, configurations, enriching, executing, finalizing, outbox, runs, transcripts
 from lamplighter.store.runs import RunRow
 from lamplighter.store.sessions import SessionRow
 
@@ -68,7 +70,7 @@ def ready(city: City, run: str) -> Item:
 
 
 def running(city: City, run: str, *, session: str | None = "ses_1") -> RunRow:
-    target = resolve(executing.wish_of(action(city, run)), city.read(executing.candidates))
+    target = resolve(executing.wish_of(action(city, run)), city.read(configurations.candidates))
     row: RunRow = city.run(executing.begin, ready(city, run), target, WORKER, ids=city.ids, act=city.act)
     if session is not None:
         start = executing.Began(
@@ -185,7 +187,7 @@ def test_case_14_a_stage_that_lost_its_lease_writes_nothing(city: City, run: str
 
 def configure(city: City, *names: str) -> None:
     known = tuple(Configuration(name=name, description=f"Work on {name}.") for name in names)
-    city.run(executing.sync_configurations, known, city.clock.now())
+    city.run(configurations.sync, known, city.clock.now())
 
 
 def targets(city: City, run: str) -> list[Any]:
@@ -207,7 +209,7 @@ def decided(city: City, answer: Selected | NotSelected, **keys: Any) -> tuple[Ru
     wanted = {"strategy": "agent_decide", "configurations": ["web"]} | keys
     city.add("decide", agent=AGENT | wanted)
     run = city.run_now("decide").run
-    wish, known = executing.wish_of(action(city, run)), city.read(executing.candidates)
+    wish, known = executing.wish_of(action(city, run)), city.read(configurations.candidates)
     found = resolve(wish, known)
     target = found if isinstance(found, Target) else settle(wish, known, answer)
     city.run(executing.begin, ready(city, run), target, WORKER, ids=city.ids, act=city.act)
@@ -337,17 +339,17 @@ def test_a_late_completion_is_recorded_and_refused(city: City, run: str) -> None
     assert late["data"]["summary_markdown"] == "Lit."
 
 
-def judged(city: City, run: str, session: SessionSeen | None) -> RunRow:
+def judged(city: City, run: str, session: SessionSeen | None, rules: Runs | None = None) -> RunRow:
     """What the finalizer does with one candidate."""
     row = city.get(run)
-    policy = finalizing.policy_of(runs.snapshots_of(row.run), timedelta(minutes=30))
+    policy = finalizing.policy_of(runs.snapshots_of(row.run), rules or Runs())
     found = verdict(row.run, session, city.clock.now(), policy)
     city.run(finalizing.settle, run, found, ids=city.ids, act=Act("finalizer", city.clock.now()))
     return city.get(run)
 
 
-def candidates(city: City) -> list[str]:
-    return [row.run.id for row in city.read(finalizing.candidates, city.clock.now(), idle=timedelta(minutes=30))]
+def candidates(city: City, rules: Runs | None = None) -> list[str]:
+    return [row.run.id for row in city.read(finalizing.candidates, city.clock.now(), rules or Runs())]
 
 
 LIVING = SessionSeen(SessionState.RUNNING, alive=True)
@@ -415,6 +417,51 @@ def test_a_silence_is_told_once(city: City, run: str) -> None:
     assert city.get(run).run.state is RunState.RUNNING
 
 
+def test_keeping_a_lease_is_no_sign_of_life(city: City, run: str) -> None:
+    held = {run: running(city, run).run.lease.version}
+    for _ in range(11):
+        city.advance(minutes=3)
+        assert city.run(runs.renew, held, WORKER.owner, city.clock.now()) == set()
+    assert candidates(city) == [run]
+    judged(city, run, LIVING)
+    assert "run_quiet" in timeline(city, run)
+
+
+@pytest.mark.parametrize(
+    ("own", "rules", "ends"),
+    [
+        ({}, Runs(), False),
+        ({}, Runs(idle_timeout=timedelta(minutes=10)), True),
+        ({}, Runs(idle_timeout=timedelta(0)), False),
+        ({"idle_timeout": "10m"}, Runs(), True),
+        ({"idle_timeout": "0s"}, Runs(idle_timeout=timedelta(minutes=10)), False),
+        ({"idle_timeout": "20m"}, Runs(idle_timeout=timedelta(minutes=10)), False),
+    ],
+)
+def test_silence_ends_a_run_as_the_automation_or_else_the_city_says(
+    city: City, own: dict[str, str], rules: Runs, *, ends: bool
+) -> None:
+    city.add("sweep", agent=AGENT, **own)
+    run = city.run_now("sweep").run
+    running(city, run)
+    spoke = city.clock.now()
+    city.advance(minutes=11)
+    row = judged(city, run, replace(LIVING, last_activity=spoke), rules)
+    assert row.run.state is (RunState.FAILED if ends else RunState.RUNNING)
+    if ends:
+        assert (row.run.reason, row.run.error) == ("idle", "Its session said nothing for 10m.")
+        assert ("stop_session", "pending") in items(city, run)
+        assert row.run.stage is Stage.FINALIZER
+
+
+def test_the_periodic_pass_looks_at_silent_runs_as_early_as_the_city_ends_them(city: City, run: str) -> None:
+    running(city, run)
+    city.advance(minutes=11)
+    assert candidates(city) == []
+    assert candidates(city, Runs(idle_timeout=timedelta(0))) == []
+    assert candidates(city, Runs(idle_timeout=timedelta(minutes=10))) == [run]
+
+
 def test_usage_is_added_up_once_and_a_budget_ends_the_run(city: City) -> None:
     city.add("dear", agent=AGENT, budget={"cost": 0.5})
     run = city.run_now("dear").run
@@ -427,7 +474,7 @@ def test_usage_is_added_up_once_and_a_budget_ends_the_run(city: City) -> None:
     assert (spent.tokens, spent.cost) == (132, pytest.approx(0.6))
     row = city.get(run)
     assert (row.facts.tokens, row.run.cost) == (132, pytest.approx(0.6))
-    policy = finalizing.policy_of(runs.snapshots_of(row.run), timedelta(minutes=30))
+    policy = finalizing.policy_of(runs.snapshots_of(row.run), Runs())
     found = verdict(row.run, LIVING, city.clock.now(), policy, spent=spent)
     assert isinstance(found, Fail)
     assert (found.reason, found.stop_session) == ("budget_cost", True)
@@ -490,8 +537,8 @@ def test_configurations_follow_their_file_and_spare_those_of_people(city: City, 
     city.run(lambda tx: tx.configurations.put(ConfigurationRow("mine", "api", {"model": "m"}), city.clock.now()))
     configure(city, "web", "api")
     configure(city, name)
-    assert sorted(city.read(executing.configurations)) == sorted([name, "mine"])
-    assert city.read(executing.configurations)["mine"].model == "m"
+    assert sorted(city.read(configurations.known)) == sorted([name, "mine"])
+    assert city.read(configurations.known)["mine"].model == "m"
 
 
 def test_of_many_completions_at_once_one_is_accepted(

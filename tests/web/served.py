@@ -16,6 +16,9 @@ from lamplighter.cli.main import run as lamp
 from lamplighter.domain.access import run_token
 from lamplighter.domain.events import Event, EventFilter
 from lamplighter.domain.runs.model import Run, RunState
+from lamplighter.services.configurations import Configurations
+from lamplighter.store.place import open_store
+from lamplighter.store.wakes import Wakes
 from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.runs import MemoryAutomations, MemoryRuns
 from lamplighter.web.server import WebServer, build
@@ -76,7 +79,9 @@ async def served(root: Path) -> AsyncIterator[Served]:
     async def ready() -> str | None:
         return city.not_ready[0] if city.not_ready else None
 
-    server = WebServer(build(surface(opened, tools, ready)), host="127.0.0.1", port=0)
+    store = open_store(opened.place, opened.paths.city_id(), Wakes())
+    chosen = Configurations(store, clock, lambda: opened.config.city)
+    server = WebServer(build(surface(opened, tools, ready, chosen=chosen)), host="127.0.0.1", port=0)
     city.url = server.url
     serving = asyncio.create_task(server.serve())
     try:
@@ -86,4 +91,5 @@ async def served(root: Path) -> AsyncIterator[Served]:
         await serving
         assert tools.desk is not None
         tools.desk.close()
+        await store.close()
         opened.close()

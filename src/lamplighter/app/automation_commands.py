@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from lamplighter.adapters.files.toml import text_of
 from lamplighter.app.automations import command_parent, command_runner, rules_of
 from lamplighter.app.wiring import OpenCity
 from lamplighter.app.work_here import refresh_definitions
@@ -86,6 +87,13 @@ def switch(city: OpenCity, name: str, *, enabled: bool) -> dict[str, Any]:
     return shown(city, name)
 
 
+def suspend(city: OpenCity, name: str, *, suspended: bool) -> bool:
+    """False when it was so already."""
+    in_step(city)
+    changed: bool = city.store.transact(automations.set_suspended, name, suspended=suspended, act=city.act())
+    return changed
+
+
 def delete(city: OpenCity, name: str) -> None:
     in_step(city)
     city.store.transact(automations.delete, name, act=city.act())
@@ -104,7 +112,7 @@ def imported(city: OpenCity, file: Path, *, name: str | None, rig: str | None) -
     """A stored automation from a file; disabled, because a person arms it."""
     rules = in_step(city)
     try:
-        tree = tomllib.loads(file.read_text(encoding="utf-8"))
+        tree = tomllib.loads(text_of(file.read_bytes()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{file} is not TOML: {error}.", hint="`lamp automation export` shows what one looks like."

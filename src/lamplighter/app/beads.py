@@ -1,8 +1,8 @@
 """Which bead store a city uses, by `[beads] provider`."""
 
-import tomllib
 from collections.abc import Callable
 
+from lamplighter.app.one_setting import text_setting
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.acts import Act
 from lamplighter.ports.beads import BeadStore
@@ -10,8 +10,8 @@ from lamplighter.services.own_beads import OwnBeads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lamplighter.adapters.beads.command import Program
     from lamplighter.adapters.beads.exec import ExecBackend
+    from lamplighter.adapters.program import Program
     from lamplighter.services.import_beads import Imported
 
 _OURS = ("store", "file")
@@ -61,7 +61,8 @@ def close_beads(city: OpenCity) -> None:
 
 
 def _script(city: OpenCity, provider: str) -> "ExecBackend":
-    from lamplighter.adapters.beads.exec import ExecBackend, script_path
+    from lamplighter.adapters.beads.exec import ExecBackend
+    from lamplighter.adapters.program import script_path
 
     script = script_path(provider.removeprefix(_SCRIPT), city.paths.root, city.settings.env.get("PATH"))
     return ExecBackend(_program(city, script))
@@ -82,26 +83,11 @@ def import_bead_file(city: OpenCity) -> "Imported | None":
 
 
 def bead_provider(city: OpenCity) -> str:
-    """The provider without reading the whole configuration, where city.toml alone can say it."""
-    env = city.settings.env
-    named = env.get("LAMP_BEADS_PROVIDER") or env.get("GC_BEADS") or _in_city_toml(city)
+    named = text_setting(city, "beads", "provider", default="store", names=("LAMP_BEADS_PROVIDER", "GC_BEADS"))
     return named if named in _OURS else city.config.city.beads.provider
 
 
-def _in_city_toml(city: OpenCity) -> str | None:
-    """None when more than this file must be read, or something in it is wrong."""
-    try:
-        tree = tomllib.loads(city.paths.config.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    beads = tree.get("beads", {})
-    if "include" in tree or not isinstance(beads, dict) or beads.keys() - {"provider"}:
-        return None
-    found = beads.get("provider", "store")
-    return found if isinstance(found, str) else None
-
-
 def _program(city: OpenCity, path: str) -> "Program":
-    from lamplighter.adapters.beads.command import Program
+    from lamplighter.adapters.program import Program
 
     return Program(path, city.paths.root, city.settings.env, city.clock.monotonic)

@@ -82,6 +82,15 @@ def _store(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         yield Finding("store", Level.MENDED, f"{error.message} Applied {len(applied)} migrations.")
     else:
         yield Finding("store", Level.OK, f"{city.place} answers.")
+        yield from _names_taken(city)
+
+
+def _names_taken(city: OpenCity) -> Iterator[Finding]:
+    from lamplighter.services.configurations import taken
+
+    for name in city.store.read(taken, city.config.city.configurations):
+        told = f"Configuration `{name}` of city.toml is not in force: a stored one has that name."
+        yield Finding("store", Level.PROBLEM, told, "Rename it, or `lamp configuration delete` the stored one.")
 
 
 def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001

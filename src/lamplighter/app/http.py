@@ -13,10 +13,11 @@ from typing import Any
 
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.app.wiring import OpenCity
+from lamplighter.daemon.scene import Scene
 from lamplighter.kit import log
 from lamplighter.kit.errors import Unavailable
 from lamplighter.services.completing import Completions
-from lamplighter.services.rules import Rules
+from lamplighter.services.configurations import Configurations
 from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.store.tx import Store
 from lamplighter.web.listening import bound, url_of
@@ -33,7 +34,7 @@ class HttpServer:
     store: Store
     host: str
     port: int
-    rules: Callable[[], Rules]
+    scene: Callable[[], Scene]
     shared: bool = False
     """One port for all workers of a node: whoever of them lives answers, so that programs outlive their worker."""
     _listener: socket.socket | None = None
@@ -61,9 +62,10 @@ class HttpServer:
         if self._stopping.is_set():
             return
         completion = Completions(self.store, self.opened.clock, self.opened.ids)
-        automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, self.rules)
+        automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, lambda: self.scene().rules)
         tools = surface.toolbox(self.opened, completion=completion, automations=automations)
-        app = web.build(surface.surface(self.opened, tools, self._ready))
+        chosen = Configurations(self.store, self.opened.clock, lambda: self.scene().city)
+        app = web.build(surface.surface(self.opened, tools, self._ready, chosen=chosen))
         self._server = web.WebServer(app, listener=self._listener)
         try:
             await self._server.serve()

@@ -40,6 +40,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
 from lamplighter.services import owners, runs
 from lamplighter.services.agents import View, agent_rows
+from lamplighter.services.overview import Overview, overview
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import PostgresPlace, migrate, parse_place
 
@@ -54,6 +55,7 @@ class Started:
     config: LoadedCity
     store: str
     took_over: list[Owner]
+    glance: Overview
 
 
 def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
@@ -133,7 +135,7 @@ class _Process:
         await owners.take_control(store, post.proofs, owner, act=post.act)
         node = await join(post, rigs_here(config.city))
         self._http = HttpServer(
-            self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene.rules
+            self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene
         )
         self._http.open()
         stack.callback(self._http.close)
@@ -161,7 +163,8 @@ class _Process:
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(post.wakes)
         self._loops.listen(post.wakes)
-        return controller, Started(self._paths, config, str(place), post.took_over)
+        glance = await store.read(overview, self._clock.now())
+        return controller, Started(self._paths, config, str(place), post.took_over, glance)
 
     async def _open_beads(self, stack: AsyncExitStack) -> None:
         """The bead store comes up before all that uses it, and goes down after it."""

@@ -11,11 +11,12 @@ from lamplighter.kit import aio
 from lamplighter.mcp.server import HttpEndpoint, serve_stdio
 from lamplighter.ports.runs import AutomationService, CompletionService
 from lamplighter.services.completing import Completions
+from lamplighter.services.configurations import Configurations
 from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.services.toolbox import CityDesk, Toolbox
 from lamplighter.store.place import open_store
 from lamplighter.store.wakes import Wakes
-from lamplighter.web.api import runs
+from lamplighter.web.api import configurations, runs
 from lamplighter.web.auth import caller_in
 from lamplighter.web.server import Part, Ready, Surface
 
@@ -33,11 +34,12 @@ def toolbox(
     return Toolbox(completion, automations, desk)
 
 
-def surface(city: OpenCity, tools: Toolbox, ready: Ready) -> Surface:
+def surface(city: OpenCity, tools: Toolbox, ready: Ready, *, chosen: Configurations | None = None) -> Surface:
     """The API and `/mcp`, behind the city's tokens."""
     endpoint = HttpEndpoint(tools, caller_in)
     tokens = TokenBook(city_key(city.paths.runtime), owner_token(city.paths.runtime))
     routes = runs.routes(tools.completion) if tools.completion is not None else []
+    routes += configurations.routes(chosen) if chosen is not None else []
     return Surface(tokens, ready, routes, [Part(MCP_PATH, endpoint, endpoint.running)])
 
 

@@ -88,7 +88,7 @@ class OpenCity:
         if from_env:
             return from_env
         try:
-            tree = tomllib.loads(self.paths.config.read_text(encoding="utf-8"))
+            tree = tomllib.loads(self.paths.config.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError):
             return self.config.city.store.url  # told with file and line
         store = tree.get("store", {})

@@ -13,9 +13,8 @@ from lamplighter.app.post import place_name
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.kit import aio, log
-from lamplighter.services import nodes, owners, runs
+from lamplighter.services import configurations, nodes, owners, runs
 from lamplighter.services.definitions import sync, sync_definitions
-from lamplighter.services.executing import sync_configurations
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
 from lamplighter.services.rules import Rules
 from lamplighter.store.owners import Owner
@@ -94,7 +93,7 @@ class _Here:
                     loops = loops_of(city, city.config.city, store=store, me=me)
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)
                     await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
-                    await store.transact(sync_configurations, city.config.city.configurations, city.clock.now())
+                    await store.transact(configurations.sync, city.config.city.configurations, city.clock.now())
                     fired = await store.transact(fire, loops.scene.rules)
                     loops.dispatcher = replace(loops.dispatcher, only=fired)
                     loops.listen(wakes)

@@ -97,7 +97,7 @@ class _Worker:
     async def _build(self, stack: AsyncExitStack, post: Post, node: Node, config: LoadedCity) -> list[Child]:
         """The parts in the order they start, with their undoing on the stack."""
         opened, city = self._opened, config.city
-        http = HttpServer(opened, post.store, LOOPBACK, 0, lambda: loops.scene.rules, shared=True)
+        http = HttpServer(opened, post.store, LOOPBACK, 0, lambda: loops.scene, shared=True)
         http.open()
         stack.callback(http.close)
         me = runs.Worker(post.owner.id, node.name)

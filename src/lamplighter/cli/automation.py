@@ -198,6 +198,22 @@ def disable(name: str, rig: str | None) -> None:
     _told(switch(city(), scoped(name, rig), enabled=False), "Disabled")
 
 
+@automation.command("suspend")
+@NAME
+@RIG
+def suspend(name: str, rig: str | None) -> None:
+    """Hold it back for a while: times that pass are on record, events wait, and nobody can run it."""
+    _suspend(scoped(name, rig), suspended=True)
+
+
+@automation.command("resume")
+@NAME
+@RIG
+def resume(name: str, rig: str | None) -> None:
+    """Lift its suspension."""
+    _suspend(scoped(name, rig), suspended=False)
+
+
 @automation.command("delete")
 @NAME
 @RIG
@@ -247,6 +263,15 @@ def import_(file: Path, name: str | None, rig: str | None) -> None:
     _told(imported(city(), file, name=name, rig=rig), "Imported")
 
 
+def _suspend(scoped_name: str, *, suspended: bool) -> None:
+    from lamplighter.app.automation_commands import suspend as switch
+
+    changed = switch(city(), scoped_name, suspended=suspended)
+    word = "suspended" if suspended else "not suspended"
+    text = f"{scoped_name} is {word} now." if changed else f"{scoped_name} was {word} already."
+    output.record({"scoped_name": scoped_name, "suspended": suspended, "changed": changed}, text)
+
+
 def scoped(name: str, rig: str | None) -> str:
     return f"{name}:rig:{rig}" if rig and ":rig:" not in name else name
 
@@ -285,7 +310,7 @@ def _at_a_glance(value: dict[str, Any]) -> dict[str, str]:
         "standing": _standing(value),
         "fires": "; ".join(one.get("human_schedule") or one["kind"] for one in triggers),
         "does": _action(value["action"]),
-        "next": output.local(min(times)) if times and value["enabled"] else "",
+        "next": output.local(min(times)) if times and _standing(value) == "on" else "",
         "last": output.local(max(last)) if last else "",
     }
 

@@ -11,7 +11,18 @@ import click
 from lamplighter.kit.errors import UsageError
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
-_PLAIN = ("description", "timezone", "timeout", "deadline", "overlap", "precheck", "jitter", "quiet_after", "pool")
+_PLAIN = (
+    "description",
+    "timezone",
+    "timeout",
+    "deadline",
+    "idle_timeout",
+    "overlap",
+    "precheck",
+    "jitter",
+    "quiet_after",
+    "pool",
+)
 _AGENT = ("prompt", "configuration", "preset", "model", "mode")
 
 
@@ -39,6 +50,7 @@ _OPTIONS = [
     click.option("--timezone", help="An IANA zone; the city's when left out."),
     click.option("--timeout", metavar="DURATION", help="How long the action may take."),
     click.option("--deadline", metavar="DURATION", help="How long a run may take in all."),
+    click.option("--idle-timeout", "idle_timeout", metavar="DURATION", help="How long an agent run may be silent."),
     click.option(
         "--overlap", type=click.Choice(["skip", "queue", "allow", "replace"]), help="While a run is under way."
     ),

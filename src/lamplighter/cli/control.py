@@ -30,13 +30,15 @@ def run_foreground() -> None:
     """Run the city until Ctrl-C, `lamp stop` or SIGTERM."""
     from lamplighter.app.process import Started, run_city
     from lamplighter.kit import log
+    from lamplighter.kit.clock import SystemClock
 
     log.set_up()
 
     def started(report: Started) -> None:
         name = report.config.city.name
         if output.wants_json():
-            output.record({"city": name, "root": str(report.paths.root), "store": report.store}, "")
+            told = {"city": name, "root": str(report.paths.root), "store": report.store, "next": report.glance.next}
+            output.record(told, "")
             return
         for warning in report.config.warnings:
             click.echo(f"{click.style('note:', fg='yellow')} {warning}", err=True)
@@ -46,6 +48,10 @@ def run_foreground() -> None:
             f"{click.style('The lamps are lit', fg='yellow', bold=True)} in city `{name}` ({report.paths.root})."
         )
         click.echo(f"Store: {report.store}")
+        held = report.glance.paused or report.config.city.workspace.suspended
+        coming = "nothing, until `lamp resume`" if held else output.soon(report.glance.next, SystemClock().now())
+        if coming:
+            click.echo(f"Next:  {coming}")
         lamp = _as_typed(report.paths.root)
         click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
         click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")

@@ -4,10 +4,13 @@ import click
 
 from lamplighter.cli import output
 from lamplighter.cli.base import city, group
-from lamplighter.domain.beads.model import Bead
+from lamplighter.domain.mail import HUMAN
 from lamplighter.kit.errors import LampError, NotFound, UsageError
 from lamplighter.kit.nearest import full_stop
-from lamplighter.services import mail as letters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.ports.mail import Mail
 
 mail = group("Messages between agents and people.")
 
@@ -34,25 +37,23 @@ def send(to: str | None, body: tuple[str, ...], sender: str | None, *, everybody
     words = " ".join((to, *body) if everybody and to else body)
     author = sender or opened.settings.actor
     recipients = [name for name in _names() if name != author] if everybody else [_recipient(to)]
-    sent = [
-        opened.store.transact(
-            letters.send, to=name, body=words, sender=author, prefix=opened.prefix(), ids=opened.ids,
-            act=opened.act(author),
-        )
-        for name in recipients
-    ]  # fmt: skip
+    if not words.strip():
+        raise UsageError("The message is empty.", hint="Write something.")
+    box = _box()
+    sent = [box.send(sender=author, to=name, body=words.strip()) for name in recipients]
     if notify:
         _notify(recipients, author)
-    rows = [bead.as_json() for bead in sent]
-    output.record({"sent": rows}, "\n".join(f"Sent message {bead.id} to {bead.assignee}." for bead in sent))
+    rows = [message.as_json() for message in sent]
+    output.record({"sent": rows}, "\n".join(f"Sent message {message.id} to {message.to}." for message in sent))
 
 
 @mail.command("inbox")
 @click.argument("agent", required=False)
 def inbox(agent: str | None) -> None:
     """Unread mail of an agent, or of `human`."""
-    rows = [row.as_json() | {"sent": output.local(row.as_json()["created_at"])} for row in _unread(agent)]
-    output.table(rows, COLUMNS, empty="No mail.")
+    rows = [message.as_json() for message in _box().inbox(_reader(agent))]
+    shown = rows if output.wants_json() else [row | {"sent": output.local(row["created_at"])} for row in rows]
+    output.table(shown, COLUMNS, empty="No mail.")
 
 
 @mail.command("check")
@@ -61,16 +62,14 @@ def inbox(agent: str | None) -> None:
 def check(agent: str | None, *, inject: bool) -> None:
     """How many messages are unread; fails when there are none."""
     try:
-        found = _unread(agent)
+        found = _box().check(_reader(agent))
     except LampError:
         if not inject:
             raise
         return
     if inject:
         if found:
-            lines = "\n".join(
-                output.plain(f"{bead.id}  from {bead.sender or 'nobody'}: {bead.title}") for bead in found
-            )
+            lines = "\n".join(output.plain(f"{one.id}  from {one.sender or 'nobody'}: {one.title}") for one in found)
             click.echo(REMINDER.format(count=len(found), lines=lines))
         return
     output.record({"unread": len(found)}, f"{len(found)} unread." if found else "No mail.")
@@ -82,18 +81,29 @@ def check(agent: str | None, *, inject: bool) -> None:
 @click.argument("message_id", metavar="ID")
 def read(message_id: str) -> None:
     """Show a message and mark it read."""
-    opened = city()
-    bead = opened.store.transact(letters.read, message_id, act=opened.act())
-    head = f"From {bead.sender or 'nobody'} to {bead.assignee}, {output.local(bead.as_json()['created_at'])}"
-    output.record(bead.as_json(), output.plain(f"{head}\n\n{bead.description or bead.title}"))
+    message = _box().read(message_id)
+    head = f"From {message.sender or 'nobody'} to {message.to}, {output.local(message.as_json()['created_at'])}"
+    output.record(message.as_json(), output.plain(f"{head.rstrip(', ')}\n\n{message.body}"))
 
 
-def _unread(agent: str | None) -> list[Bead]:
+@mail.command("archive")
+@click.argument("message_id", metavar="ID")
+def archive(message_id: str) -> None:
+    """Be done with a message without reading it."""
+    _box().archive(message_id)
+    output.record({"id": message_id, "archived": True}, f"Archived {message_id}.")
+
+
+def _box() -> "Mail":
+    from lamplighter.app.mail import mail_of
+
+    return mail_of(city())
+
+
+def _reader(agent: str | None) -> str:
     opened = city()
     who = agent or opened.settings.actor
-    if who not in {letters.HUMAN, opened.settings.actor}:
-        who = _recipient(who)
-    return opened.store.read(letters.inbox, who)
+    return who if who in {HUMAN, opened.settings.actor} else _recipient(who)
 
 
 def _names() -> list[str]:
@@ -107,7 +117,7 @@ def _recipient(to: str | None) -> str:
 
     if not to:
         raise UsageError("The message is to nobody.", hint="`lamp mail send NAME TEXT`, or --all.")
-    if to == letters.HUMAN:
+    if to == HUMAN:
         return to
     env = city().settings.env
     found = find_agent(city().config.city.agents, to, rig=env.get("LAMP_RIG") or env.get("GC_RIG") or "")

@@ -1,14 +1,16 @@
 """What commands print: tables and sentences for people, JSON for programs; colours only on a terminal."""
 
 import json
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
 
+from lamplighter.kit.durations import format_duration
 from lamplighter.kit.errors import Kind, LampError
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -76,6 +78,17 @@ def fail(error: LampError, *, as_json: bool) -> int:
 def local(text: str | None) -> str:
     """An RFC 3339 time as the reader's clock shows it."""
     return "" if text is None else datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def soon(firings: Sequence[Mapping[str, Any]], now: datetime) -> str:
+    """What fires next and how soon: `heartbeat now · minutely in 37s`."""
+    away = [(one["scoped_name"], datetime.fromisoformat(one["at"]) - now) for one in firings]
+    return " · ".join(f"{plain(name)} {_in(left)}" for name, left in away)
+
+
+def _in(left: timedelta) -> str:
+    seconds = math.ceil(left.total_seconds())
+    return f"in {format_duration(timedelta(seconds=seconds))}" if seconds > 0 else "now"
 
 
 def _cell(value: Any) -> str:

@@ -19,7 +19,7 @@ from lamplighter.kit.errors import Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.ports.selector import Selector
-from lamplighter.services import artifacts, enriching, executing, outbox, runs
+from lamplighter.services import artifacts, configurations, enriching, executing, outbox, runs
 from lamplighter.store.runs import RunRow
 from lamplighter.store.tx import Store
 
@@ -91,7 +91,7 @@ class AgentHandlers:
         if not isinstance(action, AgentAction):
             raise TypeError(f"run {row.run.id} has no agent action")
         wish = executing.wish_of(action)
-        known = await self.store.read(executing.candidates)
+        known = await self.store.read(configurations.candidates)
         found = resolve(wish, known)
         if isinstance(found, Ask):
             payload: Mapping[str, Any] = await self.store.read(enriching.payload_of, row.run.id)

@@ -29,7 +29,7 @@ from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.ports.run_workshop import RunOrder, RunWorkshop
 from lamplighter.ports.sessions import GRACE, SessionAlive, SessionProvider, StartFailed
 from lamplighter.ports.worktrees import GitFailed, Kept, NoWorktree, Worktree, Worktrees
-from lamplighter.services import executing, finalizing, runs
+from lamplighter.services import configurations, executing, finalizing, runs
 from lamplighter.store.runs import RunRow
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Store
@@ -108,7 +108,7 @@ class AgentRuns:
             return None
 
     async def _plan(self, row: RunRow) -> RunPlan:
-        known = await self.store.read(executing.configurations)
+        known = await self.store.read(configurations.known)
         automation = runs.snapshots_of(row.run)
         chosen = known.get(row.facts.configuration or "")
         if row.facts.configuration is not None and chosen is None:
@@ -198,7 +198,7 @@ class AgentRuns:
     async def _judged(self, row: RunRow, transcript: Transcript, seen: SessionSeen) -> Verdict:
         over = seen.state is not SessionState.RUNNING
         await transcript.read(to_the_end=over)
-        policy = finalizing.policy_of(runs.snapshots_of(row.run), self.scene.city.runs.idle)
+        policy = finalizing.policy_of(runs.snapshots_of(row.run), self.scene.city.runs)
         return verdict(row.run, seen, self.clock.now(), policy, spent=transcript.spent)
 
     def _pause(self, run: Run) -> timedelta:

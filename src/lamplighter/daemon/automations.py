@@ -30,7 +30,7 @@ from lamplighter.ports.run_workshop import RunWorkshop
 from lamplighter.ports.selector import Selector
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.ports.worktrees import Worktrees
-from lamplighter.services import executing, runs
+from lamplighter.services import configurations, runs
 from lamplighter.services.beads import TOPIC as BEADS
 from lamplighter.services.definitions import Synced, sync_definitions
 from lamplighter.services.rules import Rules
@@ -160,7 +160,8 @@ class AutomationLoops:
         """A configuration comes into force: its rules, and its definitions in the store. May be repeated."""
         self.scene.swap(city, rules)
         act = Act(ACTOR, self.clock.now())
-        await self.store.transact(executing.sync_configurations, city.configurations, act.at)
+        for name in await self.store.transact(configurations.sync, city.configurations, act.at):
+            log.get().warning("configuration.name_taken", name=name, problem="a stored one has that name; rename one")
         synced = await sync_definitions(self.store, definitions, rules, ids=self.ids, act=act)
         if synced:
             log.get().info(

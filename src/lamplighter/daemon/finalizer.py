@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from lamplighter.daemon.agent_runs import AgentRuns
 from lamplighter.domain.acts import Act
@@ -44,18 +43,17 @@ class Finalizer:
         """Agent runs past their deadline or silent for long, each by itself; returns those it ended."""
         if self.agents is None:
             return []
-        idle = self.agents.scene.city.runs.idle
-        found = await self.store.read(finalizing.candidates, self.clock.now(), idle=idle)
-        return [row.run.id for row in found if await self._judged(row, self.agents, idle)]
+        found = await self.store.read(finalizing.candidates, self.clock.now(), self.agents.scene.city.runs)
+        return [row.run.id for row in found if await self._judged(row, self.agents)]
 
-    async def _judged(self, row: RunRow, agents: AgentRuns, idle: timedelta) -> bool:
+    async def _judged(self, row: RunRow, agents: AgentRuns) -> bool:
         session = None
         if row.facts.node == agents.me.node and row.run.session_id is not None:
             try:
                 session = await agents.look(row)
             except LampError as error:
                 log.get().warning("finalizer.cannot_ask", run=row.run.id, error=error.message)
-        policy = finalizing.policy_of(runs.snapshots_of(row.run), idle)
+        policy = finalizing.policy_of(runs.snapshots_of(row.run), agents.scene.city.runs)
         spent = Spent(row.facts.tokens or 0, row.run.cost)
         judged = verdict(row.run, session, self.clock.now(), policy, spent=spent)
         act = Act(ACTOR, self.clock.now())

@@ -61,6 +61,7 @@ class NoWorktree(LampError):
 class GitFailed(LampError):
     def __init__(self, what: str, said: str) -> None:
         super().__init__(f"`git {what}` failed: {said}.", hint="Look at the repository; it is tried again.")
+        self.said = said
 
 
 class Worktrees(Protocol):

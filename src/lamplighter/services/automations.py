@@ -105,13 +105,24 @@ def set_enabled(tx: Tx, scoped_name: str, *, enabled: bool, reason: str = "", ru
     return after
 
 
-def set_suspended(tx: Tx, scoped_name: str, *, suspended: bool, rules: Rules, act: Act) -> AutomationRow:
+def set_suspended(tx: Tx, scoped_name: str, *, suspended: bool, act: Act) -> bool:
+    """Times that come meanwhile are on record as passed over, and events wait; False when it was so already.
+
+    The watch over its silence begins anew with its resumption. Raises AutomationUnknown.
+    """
     row = locked_named(tx, scoped_name)
-    changed = replace(row, suspended=suspended, updated_at=act.at)
-    after = registering.rearmed(row, changed, _definition(row), act.at)
-    registering.save(tx, row, after, rules, act.at)
+    if row.suspended is suspended:
+        return False
+    after = replace(row, suspended=suspended, updated_at=act.at)
+    if not suspended:
+        automation = _definition(row)
+        quiet_at = None if automation is None or not row.armed else registering.quiet_at(automation, act.at)
+        after = replace(after, armed_at=act.at, quiet_at=quiet_at)
+        tx.triggers.release_blocked()
+    tx.automations.save(after)
+    tx.wake(registering.TOPIC)
     _tell(tx, "automation.suspended" if suspended else "automation.resumed", after, act)
-    return after
+    return True
 
 
 def delete(tx: Tx, scoped_name: str, *, act: Act) -> AutomationRow:

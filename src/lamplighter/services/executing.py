@@ -1,26 +1,22 @@
 """Ready to running, and an agent's session on record: each step is resumed after a crash, and none is repeated."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.model import AgentAction, Strategy
-from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
 from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage, move
 from lamplighter.domain.runs.prompt import prompt_key, session_key
-from lamplighter.domain.runs.target import Candidate, How, Target, Wish
+from lamplighter.domain.runs.target import How, Target, Wish
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import outbox, runs
-from lamplighter.store.configurations import ConfigurationRow
+from lamplighter.services import configurations, outbox, runs
 from lamplighter.store.runs import NewRunEvent, RunRow
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Tx
 
-FILE = "file"
 KEPT = "worktree_kept"
 
 
@@ -63,7 +59,7 @@ def begin(tx: Tx, item: Item, target: Target, worker: runs.Worker, *, ids: IdSou
 
 def rig_of(tx: Tx, target: Target, row: RunRow) -> str | None:
     """The rig a run works in: its configuration's, else its automation's."""
-    chosen = configurations(tx).get(target.configuration or "")
+    chosen = configurations.known(tx).get(target.configuration or "")
     return (chosen.rig if chosen is not None else "") or row.facts.rig
 
 
@@ -126,30 +122,3 @@ def wish_of(action: AgentAction) -> Wish:
         allowed=action.configurations,
         fallback=action.fallback,
     )
-
-
-def sync_configurations(tx: Tx, declared: tuple[Configuration, ...], now: datetime) -> None:
-    """Those of city.toml as they are now; those that people made stay."""
-    known = {row.name: row for row in tx.configurations.all()}
-    for one in declared:
-        row = ConfigurationRow(one.name, FILE, _body(one))
-        if known.get(one.name) != row:
-            tx.configurations.put(row, now)
-    names = {one.name for one in declared}
-    for name, row in known.items():
-        if row.source == FILE and name not in names:
-            tx.configurations.delete(name)
-
-
-def configurations(tx: Tx) -> dict[str, Configuration]:
-    return {row.name: Configuration(name=row.name, **row.body) for row in tx.configurations.all()}
-
-
-def candidates(tx: Tx) -> dict[str, Candidate]:
-    return {name: Candidate(name, one.description, one.rig or one.path) for name, one in configurations(tx).items()}
-
-
-def _body(one: Configuration) -> dict[str, Any]:
-    body = asdict(one)
-    del body["name"]
-    return body | {"env": dict(one.env)}

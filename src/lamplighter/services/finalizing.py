@@ -1,10 +1,11 @@
 """Verdicts on agent runs carried out: failed, timed out, or told to be quiet; each in one transaction."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import assert_never
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.model import Automation
+from lamplighter.domain.city.sections import Runs
 from lamplighter.domain.runs.budget import Limits
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage
 from lamplighter.domain.runs.verdict import Fail, Leave, Policy, TimeOut, Verdict
@@ -18,15 +19,18 @@ AT_ONCE = 50
 QUIET = "run_quiet"
 
 
-def policy_of(automation: Automation, idle: timedelta) -> Policy:
-    budget = automation.policies.budget
-    time = min((one for one in (budget.time, automation.policies.timeout) if one is not None), default=None)
-    return Policy(idle=idle, limits=Limits(budget.cost, budget.tokens, time))
+def policy_of(automation: Automation, city: Runs) -> Policy:
+    """What the automation says comes before the city; an idle timeout of nothing means that there is none."""
+    policies = automation.policies
+    time = min((one for one in (policies.budget.time, policies.timeout) if one is not None), default=None)
+    idle_timeout = city.idle_timeout if policies.idle_timeout is None else policies.idle_timeout
+    return Policy(city.idle, idle_timeout or None, Limits(policies.budget.cost, policies.budget.tokens, time))
 
 
-def candidates(tx: Tx, now: datetime, *, idle: timedelta) -> list[RunRow]:
+def candidates(tx: Tx, now: datetime, city: Runs) -> list[RunRow]:
     """Agent runs past their deadline or silent for long, the oldest first."""
-    return tx.runs.stale(now, silent_since=now - idle, limit=AT_ONCE)
+    silence = min(city.idle, city.idle_timeout or city.idle)
+    return tx.runs.stale(now, silent_since=now - silence, limit=AT_ONCE)
 
 
 def settle(tx: Tx, run: str, verdict: Verdict, *, ids: IdSource, act: Act) -> bool:

@@ -55,13 +55,19 @@ class Fired:
     bead: str
 
 
+_LIFTED_BY = {
+    SkipReason.RIG_SUSPENDED: "`lamp rig resume` lifts the suspension of a rig.",
+    SkipReason.AUTOMATION_SUSPENDED: "`lamp automation resume` lifts it.",
+}
+
+
 class Blocked(Conflict):
     """A person's run is refused while the city, its rig or the automation is held back."""
 
     def __init__(self, scoped_name: str, reason: SkipReason) -> None:
         super().__init__(
             f"{scoped_name} cannot run: {reason.replace('_', ' ')}.",
-            hint="`lamp resume` lifts a pause or a suspension.",
+            hint=_LIFTED_BY.get(reason, "`lamp resume` lifts a pause or a suspension."),
         )
         self.reason = reason
 

@@ -126,12 +126,16 @@ def next_firings(
     tx: Tx, span: tuple[datetime, datetime], *, rules: Rules, scoped_name: str | None = None
 ) -> list[dict[str, Any]]:
     """What would fire in that span, in order: `next` and `simulate`. Raises AutomationUnknown."""
-    armed = [one for one in standings(tx, scoped_name) if one.row.armed and one.automation is not None]
+    armed = [one for one in standings(tx, scoped_name) if _fires(one.row)]
     automations = [one.automation for one in armed if one.automation is not None]
     states = {(one.row.scoped_name, row.id): state_of(row) for one in armed for row in one.triggers}
     zones = {one.scoped_name: rules.zone_of(one) for one in automations}
     firings = forecast(automations, rules.zone_of, states, span)
     return [_firing(one, zones[one.automation]) for one in firings]
+
+
+def _fires(row: AutomationRow) -> bool:
+    return row.armed and not row.suspended
 
 
 def explained(

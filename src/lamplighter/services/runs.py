@@ -142,9 +142,7 @@ def adopt(
 def renew(tx: Tx, held: Mapping[str, int], owner: str, now: datetime) -> set[str]:
     """Extend these leases, by run and version; returns the runs that are no longer this owner's."""
     until = now + LEASE
-    return {
-        run for run, version in sorted(held.items()) if not tx.runs.renew(run, owner, version, until=until, now=now)
-    }
+    return {run for run, version in sorted(held.items()) if not tx.runs.renew(run, owner, version, until=until)}
 
 
 def lost_among(tx: Tx, held: Mapping[str, int], owner: str) -> set[str]:

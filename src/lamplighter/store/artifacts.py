@@ -1,7 +1,5 @@
 """Artifacts on record: which a run left, and under which key they are found in the artifact store."""
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,9 +19,6 @@ OF = """
 OLD = """
     SELECT run_id, name, key, size, content_type, written_at FROM artifacts
     WHERE city_id = :city AND written_at < :before ORDER BY written_at LIMIT :limit"""
-OF_RUNS = """
-    SELECT run_id, name, key, size, content_type, written_at FROM artifacts
-    WHERE city_id = :city AND run_id {any:runs} ORDER BY run_id, name"""
 FORGET = "DELETE FROM artifacts WHERE city_id = :city AND run_id = :run AND name = :name"
 
 
@@ -50,10 +45,6 @@ class Artifacts:
 
     def of(self, run: str) -> list[ArtifactRow]:
         return [_artifact(row) for row in self._db.rows(OF, {"city": self._city, "run": run})]
-
-    def of_runs(self, runs: Iterable[str]) -> list[ArtifactRow]:
-        params = {"city": self._city, "runs": json.dumps(sorted(runs))}
-        return [_artifact(row) for row in self._db.rows(OF_RUNS, params)]
 
     def old(self, *, before: datetime, limit: int) -> list[ArtifactRow]:
         params = {"city": self._city, "before": stamp(before), "limit": limit}

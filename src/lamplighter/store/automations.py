@@ -75,8 +75,8 @@ class AutomationRow:
 
     @property
     def armed(self) -> bool:
-        """Whether its triggers are looked at at all."""
-        return self.enabled and not self.left_out and not self.suspended and self.definition is not None
+        """Whether its triggers are looked at at all. Those of a suspended one are: what they pass over is on record."""
+        return self.enabled and not self.left_out and self.definition is not None
 
 
 class Automations:

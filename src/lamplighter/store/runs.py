@@ -106,7 +106,7 @@ VOID = """
     UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL, orphaned_at = :now
     WHERE city_id = :city AND lease_owner = :owner"""
 RENEW = """
-    UPDATE runs SET lease_expires_at = :until, last_activity_at = :now
+    UPDATE runs SET lease_expires_at = :until
     WHERE city_id = :city AND id = :id AND lease_owner = :owner AND lease_version = :version"""
 STATES = "SELECT id, state, lease_version, lease_owner FROM runs WHERE city_id = :city AND id {any:ids}"
 CAUSES = "SELECT id, automation, causes FROM runs WHERE city_id = :city AND id {any:ids}"
@@ -323,9 +323,9 @@ class Runs:
         self._db.rows(OF_OWNER, {"city": self._city, "owner": owner})  # locked in one order by everyone
         return self._db.execute(VOID, {"city": self._city, "owner": owner, "now": stamp(now)})
 
-    def renew(self, run: str, owner: str, version: int, *, until: datetime, now: datetime) -> bool:
+    def renew(self, run: str, owner: str, version: int, *, until: datetime) -> bool:
         params = {"city": self._city, "id": run, "owner": owner, "version": version}
-        return self._db.execute(RENEW, params | {"until": stamp(until), "now": stamp(now)}) == 1
+        return self._db.execute(RENEW, params | {"until": stamp(until)}) == 1
 
     def states(self, ids: Iterable[str]) -> dict[str, tuple[RunState, int, str | None]]:
         """State, lease version and holder of each."""

@@ -56,7 +56,7 @@ UPCOMING = """
     SELECT automations.scoped_name, triggers.id, triggers.next_due_at FROM triggers
     JOIN automations ON automations.city_id = triggers.city_id AND automations.id = triggers.automation_id
     WHERE triggers.city_id = :city AND triggers.armed = 1 AND triggers.held_by IS NULL
-        AND triggers.next_due_at IS NOT NULL
+        AND triggers.next_due_at IS NOT NULL AND triggers.event_key IS NULL AND automations.suspended = 0
     ORDER BY triggers.next_due_at LIMIT :limit"""
 # the index triggers_by_event serves this
 MARK_DUE = """
@@ -145,7 +145,7 @@ class Triggers:
         return None if row is None else instant(row["next_due_at"])
 
     def upcoming(self, *, limit: int) -> list[tuple[str, str, datetime]]:
-        """The next due times, by scoped name and trigger, soonest first."""
+        """The next due times, by scoped name and trigger, soonest first; what waits for events has none."""
         rows = self._db.rows(UPCOMING, {"city": self._city, "limit": limit})
         return [(row["scoped_name"], row["id"], instant(row["next_due_at"])) for row in rows]
 

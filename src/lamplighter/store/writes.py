@@ -6,7 +6,7 @@ list. Measured on one machine, a row costs a tenth of a statement of its own.
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from lamplighter.kit.errors import Conflict
 
@@ -39,7 +39,7 @@ class Write(str):
         key: str | None = None,
         must: bool = True,
         first: bool = False,
-    ) -> "Write":
+    ) -> Self:
         if EACH not in sql:
             raise ValueError(f"no {EACH} in {sql}")
         made = super().__new__(cls, sql)

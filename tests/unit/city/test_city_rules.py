@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lamplighter.domain.city.environment import variables
-from lamplighter.domain.city.fingerprint import explain_drift, fingerprint
+from lamplighter.domain.city.fingerprint import fingerprint
 from lamplighter.domain.city.model import Agent, City, Pool, Provider, Rig
 from lamplighter.domain.city.names import derived_prefix, find_agent, instance_names, split_qualified
 from lamplighter.domain.city.paths import Remote, inside, remote, resolved
@@ -20,6 +20,8 @@ from lamplighter.domain.city.variables import (
     work_dir,
     work_query,
 )
+from lamplighter.domain.sessions.drift import drifted_fields, marks
+from lamplighter.testing.sessions import a_session
 
 ROOT = Path("/srv/city")
 CITY = City(
@@ -173,14 +175,11 @@ def test_what_takes_effect_without_a_restart_is_no_drift(change: dict[str, objec
 def test_drift_is_explained_field_by_field() -> None:
     old = replace(CODER, prompt_template="p.md", nudge="x")
     new = replace(CODER, prompt_template="p.md", env={"TEAM": "api", "NEW": "1"}, pre_start=("a",))
-    drift = explain_drift(fingerprint(CITY, old, {"p.md": "1"}).fields, fingerprint(CITY, new, {"p.md": "2"}).fields)
-    assert drift == [
-        "env.NEW was added",
-        "env.TEAM changed",
-        "nudge was removed",
-        "pre_start was added",
-        "prompt changed",
-    ]
+    before = fingerprint(CITY, old, {"p.md": "1"}).fields
+    session = a_session("coder", marked=marks(before))
+    drift = drifted_fields(session, fingerprint(CITY, new, {"p.md": "2"}).fields)
+    assert drift == ("env.NEW", "env.TEAM", "nudge", "pre_start", "prompt")
+    assert drifted_fields(session, before) == ()
     fields = fingerprint(CITY, new, {}).fields
     assert "api" not in fields.values()
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lamplighter.adapters.beads.command import Answer, Program
 from lamplighter.adapters.beads.decode import BeadUnreadable, decode_bead
+from lamplighter.adapters.program import Answer, Program
 from lamplighter.domain.beads.formulas import Plan
 from lamplighter.domain.beads.model import Bead, BeadChange, BeadFilter, BeadNotFound, NeedsCycle, NewBead
 from lamplighter.kit.errors import LampError

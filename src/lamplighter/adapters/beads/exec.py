@@ -1,14 +1,12 @@
 """`exec:<script>`: beads kept by a script, one call an operation, JSON in and out."""
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from lamplighter.adapters.beads.command import Answer, Program
 from lamplighter.adapters.beads.decode import BeadUnreadable, decode_bead, decode_beads
+from lamplighter.adapters.program import Answer, Program
 from lamplighter.domain.beads.formulas import Plan
 from lamplighter.domain.beads.model import Bead, BeadChange, BeadFilter, BeadNotFound, NewBead
 from lamplighter.kit.errors import LampError, NotFound
@@ -152,17 +150,6 @@ class ExecBackend:
 
     def _told(self, args: Sequence[str]) -> str:
         return " ".join([self.program.path, *args[:2]])
-
-
-def script_path(script: str, city: Path, search: str | None) -> str:
-    """The script as it is run: below the city for a relative path, else looked for along `search`."""
-    path = Path(script).expanduser()
-    if path.is_absolute():
-        return str(path)
-    inside = city / path
-    if inside.exists() or len(path.parts) > 1:
-        return str(inside)
-    return shutil.which(script, path=search) or str(inside)
 
 
 def _new(new: NewBead) -> dict[str, Any]:

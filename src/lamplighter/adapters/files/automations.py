@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lamplighter.adapters.files.toml import text_of
 from lamplighter.domain.automations.layers import Definitions, Found, Layer, Override, resolve
 
 FOLDER = "automations"
@@ -64,4 +65,4 @@ def _parsed(path: Path) -> dict[str, Any]:
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise OSError(0, f"it is larger than {LARGEST_FILE} bytes")
-    return tomllib.loads(content.decode())
+    return tomllib.loads(text_of(content))

@@ -1,11 +1,13 @@
 """Changes to the user's own text: one key, one row, a suspension; every other byte stays as it was."""
 
+import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.files.atomic import write_atomically
-from lamplighter.adapters.files.splice import append_row, set_key, unset_key, value_at
+from lamplighter.adapters.files.splice import append_row, set_key, value_at
+from lamplighter.adapters.files.toml import text_of
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.tree import KeyPath, Place, Table
 from lamplighter.domain.city.variables import rig_of
@@ -33,9 +35,11 @@ def apply(edit: Edit) -> None:
     """Write the new text whole. Raises Conflict when the file is no longer what the edit was made from."""
     if not edit.changes:
         return
-    if edit.file.read_bytes() != edit.before.encode():
+    content = edit.file.read_bytes()
+    mark = content[: len(content) - len(content.removeprefix(codecs.BOM_UTF8))]
+    if content != mark + edit.before.encode():
         raise Conflict(f"{edit.file} was changed meanwhile.", hint="Look at it, then run the command again.")
-    write_atomically(edit.file, edit.after.encode())
+    write_atomically(edit.file, mark + edit.after.encode())
 
 
 def suspend_city(loaded: LoadedCity, *, suspended: bool) -> Edit:
@@ -77,11 +81,6 @@ def set_value(file: Path, path: KeyPath, value: object) -> Edit:
     """Set one key of one file, making its table where there is none."""
     before = _read(file)
     return Edit(file, before, set_key(before, path, value))
-
-
-def unset_value(file: Path, path: KeyPath) -> Edit:
-    before = _read(file)
-    return Edit(file, before, unset_key(before, path))
 
 
 def add_row(file: Path, key: str, row: Mapping[str, object]) -> Edit:
@@ -131,7 +130,7 @@ def _unchanged(file: Path) -> Edit:
 
 
 def _read(file: Path) -> str:
-    return file.read_bytes().decode()
+    return text_of(file.read_bytes())
 
 
 def _file(place: Place) -> Path:

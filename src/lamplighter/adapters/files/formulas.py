@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from lamplighter.adapters.files.toml import text_of
 from lamplighter.domain.beads.formulas import Formula, FormulaInvalid, decode
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.nearest import did_you_mean
@@ -34,7 +35,7 @@ def read_formula(name: str, layers: Sequence[Path]) -> Formula:
 
 def read_formula_file(path: Path) -> Formula:
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        tree = tomllib.loads(text_of(path.read_bytes()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormulaInvalid(str(path), [f"is not TOML: {error}"]) from error
     except OSError as error:

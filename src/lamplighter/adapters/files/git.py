@@ -1,19 +1,23 @@
 """Fetching one commit of a git repository into a plain directory, by the `git` command."""
 
-import os
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.adapters.git_command import Git
 from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.masking import masked
+from lamplighter.ports.worktrees import GitFailed
 
-LIMIT_S = 120.0
+LIMIT = timedelta(seconds=120)
 # Git can be told by a URL to run a program (ext::); a topology must not.
 _SAFE = {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh", "GIT_CONFIG_NOSYSTEM": "1"}
+_POINTERS = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_QUARANTINE_PATH",
+})  # fmt: skip
 
 
 class FetchFailed(Unavailable):
@@ -32,52 +36,41 @@ def fetch_into(
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=target.parent))
     try:
-        commit = _checkout(work, source, ref or "HEAD", env)
+        commit = _checkout(work, source, ref or "HEAD", _git(env))
         shutil.rmtree(work / ".git")
         accept(work, commit)
         _put(work, target)
+    except GitFailed as error:
+        raise FetchFailed(masked(error.said)) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _checkout(work: Path, source: str, ref: str, env: Mapping[str, str]) -> str:
-    _git(["init", "-q"], work, env)
+def _checkout(work: Path, source: str, ref: str, git: Git) -> str:
+    git.run(work, "init", "-q")
     try:
-        _git(["fetch", "-q", "--depth", "1", source, ref], work, env)
-    except FetchFailed:
+        git.run(work, "fetch", "-q", "--depth", "1", source, ref)
+    except GitFailed:
         # Some servers hand out a bare commit only with its history; asking for everything tells the two apart.
-        _git(["fetch", "-q", source, "+refs/*:refs/theirs/*"], work, env)
-        _git(["update-ref", "FETCH_HEAD", _found(ref, work, env)], work, env)
-    _git(["-c", "advice.detachedHead=false", "checkout", "-q", "--detach", "FETCH_HEAD"], work, env)
-    return _git(["rev-parse", "HEAD"], work, env).strip()
+        git.run(work, "fetch", "-q", source, "+refs/*:refs/theirs/*")
+        git.run(work, "update-ref", "FETCH_HEAD", _found(ref, work, git))
+    git.run(work, "-c", "advice.detachedHead=false", "checkout", "-q", "--detach", "FETCH_HEAD")
+    return git.run(work, "rev-parse", "HEAD").strip()
 
 
-def _found(ref: str, work: Path, env: Mapping[str, str]) -> str:
-    return _git(
-        ["rev-parse", "--verify", "-q", f"{ref}^{{commit}}"], work, env, what=f"there is no `{ref}` in it"
-    ).strip()
-
-
-def _git(args: list[str], work: Path, env: Mapping[str, str], *, what: str = "") -> str:
-    given = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes", **env, **_SAFE}
+def _found(ref: str, work: Path, git: Git) -> str:
     try:
-        # Its own group, for git starts helpers, and they would keep the pipes open.
-        running = subprocess.Popen(
-            ["git", *args], cwd=work, env=given, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise FetchFailed("The `git` command is not installed.", hint="Install git, or use local topologies.") from None
-    with running:
-        try:
-            said, complained = running.communicate(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(running.pid, signal.SIGKILL)
-            raise FetchFailed(f"`git {args[0]}` took longer than {LIMIT_S:g} s.") from None
-    if running.returncode != 0:
-        lines = complained.decode("utf-8", "replace").strip().splitlines()
-        raise FetchFailed(what or masked(lines[-1] if lines else f"`git {args[0]}` failed"))
-    return said.decode("utf-8", "replace")
+        return git.run(work, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}").strip()
+    except GitFailed as error:
+        raise FetchFailed(f"there is no `{ref}` in it") from error
+
+
+def _git(env: Mapping[str, str]) -> Git:
+    """What a person set for git holds, such as how it reaches a server; not what points into another repository."""
+    if shutil.which("git", path=env.get("PATH")) is None:
+        raise FetchFailed("The `git` command is not installed.", hint="Install git, or use local topologies.")
+    own = {name: value for name, value in env.items() if name.startswith("GIT_") and name not in _POINTERS}
+    return Git(env, limit=LIMIT, more={"GIT_SSH_COMMAND": "ssh -oBatchMode=yes", **own, **_SAFE})
 
 
 def _put(work: Path, target: Path) -> None:

@@ -26,19 +26,6 @@ def set_key(text: str, path: KeyPath, value: object) -> str:
     return _checked(text, after, path, value)
 
 
-def unset_key(text: str, path: KeyPath) -> str:
-    """`text` without one key; the same text when it is not there."""
-    layout = layout_of(text)
-    pair = layout.pairs.get(path)
-    if pair is not None:
-        line = text.rfind("\n", 0, pair.start) + 1
-        return _checked(text, text[:line] + text[pair.end :], path, _GONE)
-    holder = _holder(layout, path)
-    if holder is None or value_at(text, path, _GONE) is _GONE:
-        return text
-    return _checked(text, _inside(text, layout.pairs[holder], path[len(holder) :], _GONE), path, _GONE)
-
-
 def append_row(text: str, path: KeyPath, row: Mapping[str, object]) -> str:
     """`text` with one more row in a list of tables: behind its last one, at the end, or inside an inline list."""
     layout = layout_of(text)
@@ -52,9 +39,6 @@ def append_row(text: str, path: KeyPath, row: Mapping[str, object]) -> str:
         block = _block(path, row, _break(text))
         after = _placed_block(text, layout, path, block)
     return _checked(text, after, (*path, len(rows)), dict(row))
-
-
-_GONE: Any = object()
 
 
 def _holder(layout: Layout, path: KeyPath) -> KeyPath | None:
@@ -72,9 +56,7 @@ def _inside(text: str, pair: Pair, path: KeyPath, value: object) -> str:
         if isinstance(step, str) and step not in target:
             target[step] = tomlkit.inline_table()
         target = target[step]
-    if path and value is _GONE:
-        del target[path[-1]]
-    elif path and isinstance(target, Array) and path[-1] == len(target):
+    if path and isinstance(target, Array) and path[-1] == len(target):
         target.append(_item(value))
     elif path and isinstance(target, Array | InlineTable):
         target[path[-1]] = _item(value)  # type: ignore[index]  # a step of the kind that this item takes
@@ -202,9 +184,7 @@ def _put(tree: Any, path: KeyPath, value: object) -> None:
             tree[step] = [] if isinstance(following, int) else {}
         tree = tree[step]
     last = path[-1]
-    if value is _GONE:
-        del tree[last]
-    elif isinstance(last, int) and last == len(tree):
+    if isinstance(last, int) and last == len(tree):
         tree.append(value)
     else:
         tree[last] = list(value) if isinstance(value, tuple) else value

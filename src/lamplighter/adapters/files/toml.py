@@ -1,5 +1,6 @@
 """TOML text to a tree, one clear sentence when it is broken, and the line of any key when somebody asks."""
 
+import codecs
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -24,12 +25,18 @@ class Document:
 def load(path: Path, file: str) -> Document | Problem:
     """The file at `path`, named `file` in what is said about it."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = text_of(path.read_bytes())
     except UnicodeDecodeError as error:
-        return Problem(file, "", f"is not UTF-8 text; byte {error.start} cannot be read")
+        wide = error.object[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
+        return Problem(file, "", "is UTF-16 text; save it as UTF-8" if wide else _not_text(error))
     except OSError as error:
         return Problem(file, "", f"cannot be read: {(error.strerror or str(error)).lower()}")
     return parse(text, file)
+
+
+def text_of(content: bytes) -> str:
+    """A byte-order mark, which some editors put in front, is no part of the text. Raises UnicodeDecodeError."""
+    return content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
 
 
 def parse(text: str, file: str) -> Document | Problem:
@@ -39,6 +46,10 @@ def parse(text: str, file: str) -> Document | Problem:
         return Problem(file, "", "is nested too deeply to be read")
     except ValueError as error:
         return _broken(str(error), file)
+
+
+def _not_text(error: UnicodeDecodeError) -> str:
+    return f"is not UTF-8 text; byte {error.start} cannot be read"
 
 
 def _line_finder(text: str) -> Callable[[KeyPath], int | None]:

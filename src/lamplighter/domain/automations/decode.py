@@ -89,6 +89,8 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     action = _action(table)
     triggers = read_triggers(table, now)
     policies = read_policies(table)
+    if policies.idle_timeout is not None and isinstance(action, Exec | Formula):
+        table.problem("idle_timeout", f"goes with `agent` only; `{action.kind}` has its `timeout`")
     description = table.raw("description")
     if description is not None and not isinstance(description, str):
         table.problem("description", "takes a text in quotes")

@@ -34,6 +34,7 @@ def read_policies(table: Reader) -> Policies:
         precheck=table.text("precheck"),
         timeout=table.duration("timeout"),
         deadline=table.duration("deadline"),
+        idle_timeout=table.duration("idle_timeout", zero=True),
         budget=_budget(table),
         notify=_notify(table),
         jitter=table.duration("jitter", zero=True) or Policies().jitter,

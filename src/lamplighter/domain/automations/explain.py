@@ -20,7 +20,7 @@ _BLOCKED = {
     SkipReason.PAUSED: "The city is paused: nothing fires until `lamp resume`.",
     SkipReason.CITY_SUSPENDED: "The city is suspended: nothing fires until `lamp resume`.",
     SkipReason.RIG_SUSPENDED: "Its rig is suspended: nothing fires until the rig is resumed.",
-    SkipReason.AUTOMATION_SUSPENDED: "It is suspended and fires nothing until it is resumed.",
+    SkipReason.AUTOMATION_SUSPENDED: "It is suspended and fires nothing until `lamp automation resume`.",
 }
 _SKIPPED = {
     SkipReason.OVERLAP: "an earlier run was still under way",

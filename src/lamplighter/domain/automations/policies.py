@@ -72,6 +72,7 @@ class Policies:
     precheck: str | None = None
     timeout: timedelta | None = None
     deadline: timedelta | None = None
+    idle_timeout: timedelta | None = None
     budget: Budget = field(default_factory=Budget)
     notify: Notify = field(default_factory=Notify)
     jitter: timedelta = timedelta(0)

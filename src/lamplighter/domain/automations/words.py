@@ -3,7 +3,6 @@
 from zoneinfo import ZoneInfo
 
 from lamplighter.domain.automations.model import (
-    Automation,
     Condition,
     Cooldown,
     Cron,
@@ -44,10 +43,3 @@ def gate_badge(gate: Gate) -> str:
             return badge(when)
         case _:
             return gate.kind.value.capitalize()
-
-
-def human_automation(automation: Automation, zone: ZoneInfo | None = None) -> str:
-    """All of its triggers in one phrase, with the zone where one was chosen."""
-    phrase = "; ".join(human_gate(one.gate, zone) for one in automation.triggers)
-    timed = any(isinstance(one.gate, Cron | Schedule) for one in automation.triggers)
-    return f"{phrase} ({automation.timezone})" if timed and automation.timezone else phrase

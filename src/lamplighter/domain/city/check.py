@@ -5,6 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from lamplighter.domain.city.model import Agent, City
 from lamplighter.domain.city.names import find_agent, instance_names
+from lamplighter.domain.city.paths import remote
 from lamplighter.domain.city.presets import builtin_providers
 from lamplighter.domain.city.tree import Findings, Place, Table
 from lamplighter.domain.city.variables import command_variables, dir_variables, session_name
@@ -37,7 +38,7 @@ def check_city(city: City, expanded: Table, found: Findings) -> None:
     for rig in expanded.tables("rigs"):
         _known(rig, "default_sling_target", agents, "an agent", found)
     for row in expanded.tables("configurations"):
-        _check_configuration(row, rigs, providers, found)
+        check_configuration(row, city, found)
     automations = expanded.get("automations")
     for override in automations.tables("overrides") if automations is not None else []:
         _known(override, "rig", rigs, "a rig", found)
@@ -109,9 +110,15 @@ def _known(table: Table, key: str, names: Iterable[str], noun: str, found: Findi
         found.wrong(table.at(key), f"`{value}` is not {noun}{did_you_mean(value, known)}")
 
 
-def _check_configuration(row: Table, rigs: list[str], providers: list[str], found: Findings) -> None:
-    _known(row, "rig", rigs, "a rig", found)
-    _known(row, "preset", providers, "a provider", found)
+def check_configuration(row: Table, city: City, found: Findings) -> None:
+    """One of a file, or one that is to be stored."""
+    _known(row, "rig", [rig.name for rig in city.rigs], "a rig", found)
+    _known(row, "preset", [*city.providers, *builtin_providers], "a provider", found)
+    path: str = row.get("path", "")
+    if remote(path) is not None:
+        found.wrong(row.at("path"), f"`{path}` is remote; a run works in a directory of this machine")
+    elif "\0" in path:
+        found.wrong(row.at("path"), "holds a NUL, which no path can")
     if row.get("rig") and row.get("path"):
         found.wrong(row.at("path"), "a run works in a rig or in a path, not in both; leave one out")
 

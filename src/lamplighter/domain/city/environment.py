@@ -9,7 +9,9 @@ from lamplighter.domain.city.keys import Key, Shape, keys_of
 from lamplighter.domain.city.limits import no_password
 from lamplighter.domain.city.model import City
 from lamplighter.domain.city.tree import Findings, Leaf, Origin, Place, Table
+from lamplighter.kit.nearest import nearest
 
+OURS = "LAMP_"
 ENVIRONMENT = Origin("environment", "environment")
 _PLAIN = frozenset({Shape.TEXT, Shape.WHOLE, Shape.SWITCH, Shape.DURATION, Shape.TEXTS})
 _GAS_CITY = {
@@ -24,6 +26,14 @@ _GAS_CITY = {
         "namespace", "image", "context", "cpu_request", "mem_request", "cpu_limit", "mem_limit", "prebaked",
     )},
 }  # fmt: skip
+# Read elsewhere, or set by us for sessions, runs and commands: names that are known, and set no key of the file.
+_OWN = frozenset(
+    f"{OURS}{name}" for name in (
+        "ACTOR", "AGENT", "API_URL", "AUTOMATION", "CITY", "CITY_ID", "COMPLETE", "CONFIG_FIELDS", "CRASH_AT", "DIR",
+        "HEADLESS", "MCP_TOKEN", "POOL", "PROCESS_NAMES", "RIG", "RUN_ID", "RUN_TOKEN_FILE", "SELECTOR_KEY",
+        "SELECTOR_MODEL", "SELECTOR_PROTOCOL", "SELECTOR_URL", "SESSION", "SESSION_ID", "STARTED_AT", "TRIGGER_FILE",
+    )
+)  # fmt: skip
 
 
 @lru_cache
@@ -33,12 +43,29 @@ def variables() -> Mapping[str, tuple[str, ...]]:
 
 
 def overridden(city: Table, env: Mapping[str, str], found: Findings) -> Table:
-    """The city's table with what the environment sets; an empty variable sets nothing."""
+    """The city's table with what the environment sets; an empty variable sets nothing, an unknown one is noted."""
+    for name in unknown_names(env):
+        found.note(Place(ENVIRONMENT, (name,)), f"is not a setting and has no effect{_near(name)}")
     for variable, path in variables().items():
         given = env.get(variable, "")
         if given != "":
             city = _set(city, path, given, Place(ENVIRONMENT, (variable,)), found)
     return city
+
+
+def known_names() -> frozenset[str]:
+    return _OWN | {name for name in variables() if name.startswith(OURS)}
+
+
+def unknown_names(env: Mapping[str, str]) -> list[str]:
+    """What is set in our name and means nothing to us: a slip of the keyboard, most likely."""
+    return sorted(name for name in env.keys() - known_names() if name.startswith(OURS) and env[name])
+
+
+def _near(name: str) -> str:
+    """Compared without what all of them begin with, which would make any two look alike."""
+    near = nearest(name.removeprefix(OURS), [known.removeprefix(OURS) for known in known_names()])
+    return f"; did you mean `{OURS}{near}`?" if near else ""
 
 
 def _named(section: type, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -47,7 +74,7 @@ def _named(section: type, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[st
         if key.shape is Shape.TABLE and key.holds is not None and key.name != "patches":
             yield from _named(key.holds, here)
         elif path and key.shape in _PLAIN:
-            yield "LAMP_" + "_".join(here).upper(), here
+            yield OURS + "_".join(here).upper(), here
 
 
 def _set(table: Table, path: tuple[str, ...], given: str, place: Place, found: Findings) -> Table:

@@ -28,19 +28,6 @@ def fingerprint(city: City, agent: Agent, contents: Mapping[str, str]) -> Finger
     return Fingerprint(_digest(fields), fields)
 
 
-def explain_drift(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """One sentence part for each field that differs: `env.TEAM changed`, `nudge was added`."""
-    words = []
-    for name in sorted(old.keys() | new.keys()):
-        if name not in old:
-            words.append(f"{name} was added")
-        elif name not in new:
-            words.append(f"{name} was removed")
-        elif old[name] != new[name]:
-            words.append(f"{name} changed")
-    return words
-
-
 def _behaviour(city: City, agent: Agent, contents: Mapping[str, str]) -> dict[str, object]:
     """Only what is set, so that a new field of a later version changes no fingerprint."""
     program = declared_program(city, agent) or Program()

@@ -24,8 +24,9 @@ Durations are texts such as `90s`, `1h30m` or `7d` (units `ns us ms s m h d w`).
 city's directory; other relative paths of an agent start where its file is.
 
 Every plain key outside a list can be set in the environment as `LAMP_<SECTION>_<KEY>`, which wins over every file:
-`LAMP_API_PORT=0`. Secrets come only from the environment or the encrypted store, never from a file. The names of Gas
-City work too:
+`LAMP_API_PORT=0`. A variable that begins with `LAMP_` and is no name we know has no effect, and is told, with the
+nearest one that we do know, by `lamp config check`, `lamp doctor` and at the start. Secrets come only from the
+environment or the encrypted store, never from a file. The names of Gas City work too:
 
 {aliases}.
 """

@@ -9,7 +9,7 @@ from lamplighter.domain.automations.model import AgentAction, Automation
 from lamplighter.domain.city.model import City, Configuration, Provider
 from lamplighter.domain.city.providers import known_providers
 from lamplighter.domain.city.session_env import passed_on
-from lamplighter.domain.sessions.presets.catalogue import DETECTED, PRESETS, Declared, PromptMode, declared
+from lamplighter.domain.sessions.presets.catalogue import PRESETS, Declared, PromptMode, declared, detect
 from lamplighter.domain.sessions.presets.model import Mode, Preset
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.nearest import did_you_mean
@@ -80,8 +80,8 @@ def _directory(city: City, automation: Automation, action: AgentAction, chosen: 
 def _preset(city: City, name: str, installed: Callable[[str], bool]) -> Preset:
     if not name:
         own = next((key for key, one in city.providers.items() if installed(one.command)), "")
-        detected = next((preset.name for preset in DETECTED if installed(preset.program)), "")
-        name = own or detected
+        found = detect(installed)
+        name = own or ("" if found is None else found.name)
     if not name:
         raise CannotRun(
             "program_missing", "No agent program is named, and none is on the path.",

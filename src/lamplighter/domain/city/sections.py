@@ -69,7 +69,8 @@ class Mail:
     provider: str = field(
         default="",
         metadata=text(
-            "Mail: beads when unset, else `fake`, `fail` or `exec:<script>`.", limits.provider("fake", "fail")
+            "Where mail is kept: beads when unset, else `exec:<script>`; `fake` and `fail` are for drills.",
+            limits.provider("fake", "fail"),
         ),
     )
 
@@ -196,7 +197,12 @@ class Runs:
         metadata=span("The longest a run may take, where its automation says nothing.", limits.positive),
     )
     idle: timedelta = field(
-        default=timedelta(minutes=30), metadata=span("A running run this long without a sign of life is looked at.")
+        default=timedelta(minutes=30),
+        metadata=span("An agent run whose session is silent for so long is told of as quiet; it goes on."),
+    )
+    idle_timeout: timedelta | None = field(
+        default=None,
+        metadata=span("An agent run whose session is silent for so long is ended; never unless set, or with `0`."),
     )
     provider: str = field(
         default="subprocess",

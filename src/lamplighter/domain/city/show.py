@@ -121,7 +121,7 @@ def _rows(leaf: Leaf | None, models: Any, rest: list[str], here: str) -> Iterato
 
 
 def _one(here: str, key: Key, leaf: Leaf | None, value: object) -> Explanation:
-    shown = "unset" if value is None else toml_value(_covered(key.name, value))
+    shown = "unset" if value is None else toml_value(covered(key.name, value))
     if leaf is None:
         return Explanation(here, shown, "default" if value == key.default else "derived")
     origin = leaf.place.origin
@@ -141,7 +141,7 @@ def _lines(table: Table, path: tuple[str, ...], *, provenance: bool) -> Iterator
     for key, leaf in set_keys:
         if key.shape not in _NESTED:
             note = f"  # {_from(leaf)}" if provenance else ""
-            yield f"{key.name} = {toml_value(_covered(key.name, leaf.value))}{note}"
+            yield f"{key.name} = {toml_value(covered(key.name, leaf.value))}{note}"
     for key, leaf in set_keys:
         here = (*path, key.name)
         if key.shape is Shape.TABLE:
@@ -161,12 +161,12 @@ def _from(leaf: Leaf) -> str:
     return f"{origin.file}:{leaf.place.line}" if leaf.place.line else origin.file
 
 
-def _covered(name: str, value: object) -> object:
+def covered(name: str, value: object) -> object:
     """Passwords in addresses, and variables whose name says that they are secret."""
     if isinstance(value, str):
         return MASK if value and looks_secret(name) else masked(value)
     if isinstance(value, Mapping):
-        return {inner: _covered(inner, item) for inner, item in value.items()}
+        return {inner: covered(inner, item) for inner, item in value.items()}
     return value
 
 

@@ -103,11 +103,6 @@ def provider_context(context: Mapping[str, Any]) -> dict[str, Any]:
     return next((dict(block) for block in blocks if isinstance(block, Mapping)), {})
 
 
-def payload_title(payload: Mapping[str, Any]) -> str:
-    summary = payload.get("summary")
-    return _line(summary.get("title")) if isinstance(summary, Mapping) else ""
-
-
 def _provider(occasion: Occasion) -> str:
     return occasion.provider or occasion.kind
 

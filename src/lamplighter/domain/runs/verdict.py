@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from lamplighter.domain.runs.budget import Limits, Over, Spent, exceeded
 from lamplighter.domain.runs.model import Run, RunState
+from lamplighter.kit.durations import format_duration
 
 IDLE = timedelta(minutes=30)
 
@@ -30,10 +31,10 @@ class SessionSeen:
 
 @dataclass(frozen=True)
 class Policy:
-    """`idle`: how much silence makes a run be looked at; `end_idle_after`: how much ends it, where that is wished."""
+    """`idle`: how much silence is told of a run; `idle_timeout`: how much ends it, where that is wished."""
 
     idle: timedelta = IDLE
-    end_idle_after: timedelta | None = None
+    idle_timeout: timedelta | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -60,13 +61,6 @@ class TimeOut:
 
 
 Verdict = Leave | Fail | TimeOut
-
-
-def candidate(run: Run, now: datetime, policy: Policy) -> bool:
-    """Whether a run needs a look at the periodic pass; a session's end asks for one by itself."""
-    if run.ended:
-        return False
-    return overdue(run, now) or (run.state is RunState.RUNNING and _quiet(run.last_activity_at, now, policy.idle))
 
 
 def overdue(run: Run, now: datetime) -> bool:
@@ -115,9 +109,11 @@ def _by_session(run: Run, session: SessionSeen, now: datetime, policy: Policy) -
 
 
 def _by_silence(run: Run, session: SessionSeen, now: datetime, policy: Policy) -> Verdict:
+    """A session whose provider cannot say when it last spoke is never ended for silence."""
     heard = max((at for at in (run.last_activity_at, session.last_activity) if at is not None), default=None)
-    if policy.end_idle_after is not None and _quiet(heard, now, policy.end_idle_after):
-        return Fail("idle", f"Nothing was heard of it for {policy.end_idle_after}.", stop_session=True)
+    limit = policy.idle_timeout
+    if limit is not None and session.last_activity is not None and _quiet(heard, now, limit):
+        return Fail("idle", f"Its session said nothing for {format_duration(limit)}.", stop_session=True)
     return Leave(quiet_since=heard if _quiet(heard, now, policy.idle) else None)
 
 

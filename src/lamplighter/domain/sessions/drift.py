@@ -7,18 +7,7 @@ from collections.abc import Mapping
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen
 
-_SHORT = 16
-
 Fingerprint = Mapping[str, str]
-
-
-def fingerprint(declared: Mapping[str, object]) -> dict[str, str]:
-    """A digest for each declared field. Give what a person wrote: never times, PATH, ports, or an instance's name."""
-    return {
-        field: hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:_SHORT]
-        for field, value in sorted(declared.items())
-        if value not in (None, "", (), [], {})
-    }
 
 
 def digest(fields: Fingerprint) -> str:

@@ -1,6 +1,6 @@
 """Supervision across sessions: the order of starts, and whom a death takes along."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 
 Needs = Mapping[str, tuple[str, ...]]
@@ -12,16 +12,6 @@ class Strategy(StrEnum):
     ONE_FOR_ONE = "one_for_one"  # it alone is started again
     REST_FOR_ONE = "rest_for_one"  # and those that depend on it
     ONE_FOR_ALL = "one_for_all"  # and all that are tied together with it
-
-
-def find_cycle(needs: Needs) -> tuple[str, ...]:
-    """Agents that wait for one another in a ring, for a message to a person; empty where there is none."""
-    done: set[str] = set()
-    for name in needs:
-        path = _walk(name, needs, [], done)
-        if path:
-            return path
-    return ()
 
 
 def without_rings(needs: Needs) -> dict[str, tuple[str, ...]]:
@@ -64,19 +54,3 @@ def _reachable(start: str, edges: Needs) -> frozenset[str]:
             found.add(name)
             queue.extend(edges.get(name, ()))
     return frozenset(found)
-
-
-def _walk(name: str, needs: Needs, path: list[str], done: set[str]) -> tuple[str, ...]:
-    if name in path:
-        return (*path[path.index(name) :], name)
-    if name in done:
-        return ()
-    ring: tuple[str, ...] = next(
-        (found for wish in _known(name, needs) if (found := _walk(wish, needs, [*path, name], done))), ()
-    )
-    done.add(name)
-    return ring
-
-
-def _known(name: str, needs: Needs) -> Iterable[str]:
-    return (wish for wish in needs.get(name, ()) if wish in needs)

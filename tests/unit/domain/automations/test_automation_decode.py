@@ -26,7 +26,7 @@ from lamplighter.domain.automations.model import (
 )
 from lamplighter.domain.automations.policies import Budget, CatchUp, CatchUpMode, Notify, Overlap, Policies, Retry
 from lamplighter.domain.automations.shape import to_file, to_shape
-from lamplighter.domain.automations.words import gate_badge, human_automation, human_gate
+from lamplighter.domain.automations.words import gate_badge, human_gate
 from lamplighter.kit.cron import parse_cron
 from lamplighter.kit.schedule import Daily, Hourly, Once, Weekly
 
@@ -46,6 +46,7 @@ quiet_after = "2d"
 precheck = "test -n work"
 timeout = "90s"
 deadline = "1h"
+idle_timeout = "15m"
 jitter = "30s"
 budget = { cost = 2.5, tokens = 100000, time = "20m" }
 notify = { to = ["slack:#ops", "inbox"], on = ["failed"] }
@@ -127,6 +128,7 @@ def test_every_field_of_a_file_is_read() -> None:
             "test -n work",
             timedelta(seconds=90),
             timedelta(hours=1),
+            timedelta(minutes=15),
             Budget(2.5, 100000, timedelta(minutes=20)),
             Notify(("slack:#ops", "inbox"), ("failed",)),
             timedelta(seconds=30),
@@ -169,6 +171,8 @@ def test_the_file_of_the_seed_loads_unchanged() -> None:
         ('exec = "a"\ngate = "manual"\ntimeout = "long"', "timeout", "`long` is not a duration"),
         ('exec = "a"\ngate = "manual"\ntimeout = 90', "timeout", "is the number 90; it takes a duration"),
         ('exec = "a"\ngate = "cron"\nschedule = "@daily"\ninterval = "5m"', "interval", "belongs to cooldown"),
+        ('exec = "a"\ngate = "manual"\nidle_timeout = "5m"', "idle_timeout", "goes with `agent` only"),
+        ('agent = {prompt="x"}\ngate = "manual"\nidle_timeout = "soon"', "idle_timeout", "`soon` is not a duration"),
         ('exec = "a"\ngate = "manual"\ntimezone = "Mars"', "timezone", "is not a time zone"),
         ('exec = "a"\ngate = "manual"\nenabled = "yes"', "enabled", "takes true or false"),
         ('exec = "a"\ngate = "manual"\nname = "x"', "name", "the name of the file's directory"),
@@ -374,10 +378,8 @@ def test_short_forms_mean_the_same_as_tables() -> None:
     assert short == good(base + 'retry = {count=2}\ncatch_up = {mode="skip"}\nnotify = {to=["inbox"]}')
 
 
-def test_a_chosen_zone_is_shown() -> None:
-    automation = Automation("a", Exec("x"), (Trigger("s", Schedule(Daily(9, 0))),), timezone="Europe/Berlin")
-    assert human_automation(automation) == "Daily at 09:00 (Europe/Berlin)"
-    assert human_automation(job(Exec("x"))) == "Manual"
+def test_a_trigger_is_found_by_its_id() -> None:
+    automation = Automation("a", Exec("x"), (Trigger("s", Schedule(Daily(9, 0))),))
     assert automation.trigger("s") == automation.triggers[0]
     assert automation.trigger("t") is None
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from lamplighter.domain.runs.enrichment import EnrichmentFailed, Occasion, enrich, payload_title
+from lamplighter.domain.runs.enrichment import EnrichmentFailed, Occasion, enrich
 
 GITHUB = {
     "title": "Issue #7: the lamp\nis out",
@@ -24,7 +24,6 @@ def test_a_delivery_becomes_the_payload_of_version_one() -> None:
         "provider_context": GITHUB["github"],
         "automation_context": {"automation": "triage", "trigger": "webhook", "slot": None},
     }
-    assert payload_title(enrich(DELIVERY)) == "Issue #7: the lamp is out"
 
 
 @pytest.mark.parametrize("title", [None, "", " \n ", 7, ["x"]])
@@ -65,7 +64,7 @@ def test_every_trigger_of_our_own_has_a_title(kind: str) -> None:
     ],
 )
 def test_an_event_gate_tells_its_events(events: list[dict[str, str]], title: str) -> None:
-    assert payload_title(enrich(Occasion("react", "event", events=events))) == title
+    assert enrich(Occasion("react", "event", events=events))["summary"]["title"] == title
 
 
 def test_an_event_gate_without_events_has_nothing_to_say() -> None:

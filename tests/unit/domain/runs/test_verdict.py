@@ -14,7 +14,6 @@ from lamplighter.domain.runs.verdict import (
     SessionSeen,
     SessionState,
     TimeOut,
-    candidate,
     verdict,
 )
 from lamplighter.domain.sessions.transcript import Usage
@@ -96,7 +95,6 @@ def test_a_deadline_binds_every_state_that_is_not_an_end(state: RunState) -> Non
 def test_what_has_ended_is_left_alone(state: RunState) -> None:
     ended = replace(running(deadline_at=ago(hours=1)), state=state)
     assert verdict(ended, ENDED, NOW, POLICY) == Leave()
-    assert not candidate(ended, NOW, POLICY)
 
 
 def test_a_start_that_was_cut_off_waits_for_whoever_resumes_it() -> None:
@@ -114,19 +112,24 @@ def test_silence_alone_is_told_and_ends_nothing_unless_wished() -> None:
     quiet = running(last_activity_at=ago(minutes=50))
     assert verdict(quiet, silent, NOW, POLICY) == Leave(quiet_since=since)
     assert verdict(quiet, replace(silent, last_activity=NOW), NOW, POLICY) == Leave()
-    strict = replace(POLICY, end_idle_after=timedelta(minutes=40))
-    ended = verdict(quiet, silent, NOW, strict)
-    assert isinstance(ended, Fail)
-    assert (ended.reason, ended.stop_session) == ("idle", True)
+
+
+def test_silence_ends_a_run_where_that_is_wished() -> None:
+    silent = replace(ALIVE, last_activity=ago(minutes=45))
+    quiet = running(last_activity_at=ago(minutes=50))
+    strict = replace(POLICY, idle_timeout=timedelta(minutes=40))
+    assert verdict(quiet, silent, NOW, strict) == Fail("idle", "Its session said nothing for 40m.", stop_session=True)
+    patient = replace(POLICY, idle_timeout=timedelta(minutes=45))
+    assert verdict(quiet, silent, NOW, patient) == Leave(quiet_since=ago(minutes=45))
+    taken_up = running(last_activity_at=ago(minutes=1))
+    assert verdict(taken_up, silent, NOW, strict) == Leave()
+
+
+def test_a_session_that_cannot_say_when_it_spoke_is_not_ended_for_silence() -> None:
+    strict = Policy(idle=timedelta(hours=2), idle_timeout=timedelta(minutes=40))
+    mute = SessionSeen(SessionState.RUNNING, alive=True, last_activity=None)
+    assert verdict(running(last_activity_at=ago(minutes=50)), mute, NOW, strict) == Leave()
     assert verdict(running(last_activity_at=None), SessionSeen(SessionState.RUNNING), NOW, strict) == Leave()
-
-
-def test_the_periodic_pass_looks_at_overdue_and_at_silent_runs_only() -> None:
-    assert not candidate(running(), NOW, POLICY)
-    assert candidate(running(deadline_at=ago(seconds=1)), NOW, POLICY)
-    assert candidate(running(last_activity_at=ago(minutes=31)), NOW, POLICY)
-    assert not candidate(running(deadline_at=None, last_activity_at=ago(minutes=30)), NOW, POLICY)
-    assert not candidate(replace(running(last_activity_at=ago(hours=9)), state=RunState.READY), NOW, POLICY)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -38,13 +39,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Program:
-    """Runs in `directory` with `env`; the clock is the caller's."""
+    """Runs in `directory` with `env`; the clock is the caller's. `setting` is where a person named it."""
 
     path: str
     directory: Path
     env: Mapping[str, str]
     monotonic: Callable[[], float]
     limits: Limits = Limits()
+    setting: str = "[beads] provider"
 
     def call(self, args: Sequence[str], stdin: bytes = b"", *, env: Mapping[str, str] | None = None) -> Answer:
         """Raises Unavailable when it cannot be started, CallTooLong or AnswerTooLong when it goes over its limits."""
@@ -70,8 +72,19 @@ class Program:
         why = error.strerror if isinstance(error, OSError) else error
         return Unavailable(
             f"{self.path} cannot be run: {why}.",
-            hint="Check that it is there and executable, and what [beads] provider in city.toml says.",
+            hint=f"Check that it is there and executable, and what {self.setting} in city.toml says.",
         )
+
+
+def script_path(script: str, city: Path, search: str | None) -> str:
+    """The script as it is run: below the city for a relative path, else looked for along `search`."""
+    path = Path(script).expanduser()
+    if path.is_absolute():
+        return str(path)
+    inside = city / path
+    if inside.exists() or len(path.parts) > 1:
+        return str(inside)
+    return shutil.which(script, path=search) or str(inside)
 
 
 class CallTooLong(Unavailable):
@@ -86,7 +99,7 @@ class AnswerTooLong(LampError):
     def __init__(self, call: str, most: int) -> None:
         super().__init__(
             f"`{call}` wrote more than {most} bytes and was ended.",
-            hint="Let it answer with fewer beads; closed ones can be purged.",
+            hint="Let it answer with less; what is closed can be purged.",
         )
 
 

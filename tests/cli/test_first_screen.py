@@ -1,0 +1,40 @@
+"""What `lamp up` says first: among it what fires next, and how soon."""
+
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from lamp_program import ENVIRONMENT, here, lamp
+
+from lamplighter.cli.output import soon
+from lamplighter.kit.clock import rfc3339
+from lamplighter.testing.processes import children
+
+NOW = datetime(2026, 6, 23, 12, tzinfo=UTC)
+
+
+def test_how_soon_is_told_in_whole_units() -> None:
+    away = {"late": -3.0, "now": 0.0, "blink": 0.2, "minutely": 36.5, "daily": 7500.0}
+    firings = [{"scoped_name": name, "at": rfc3339(NOW + timedelta(seconds=seconds))} for name, seconds in away.items()]
+    assert soon(firings, NOW) == "late now · now now · blink in 1s · minutely in 37s · daily in 2h5m"
+    assert soon([], NOW) == ""
+
+
+@pytest.mark.parametrize("held", ["no", "paused", "suspended"])
+def test_the_demo_says_when_its_schedule_comes(tmp_path: Path, held: str) -> None:
+    root = tmp_path / "demo"
+    assert lamp("init", str(root), "--demo", cwd=tmp_path).code == 0
+    if held != "no":
+        assert here({"paused": "pause", "suspended": "suspend"}[held], "--city", str(root)).code == 0
+    with children() as started:
+        daemon = started.start(sys.executable, "-m", "lamplighter", "up", "--city", str(root), env=ENVIRONMENT)
+        while not (line := daemon.line()).startswith("Next:"):
+            assert line, "it ended without a word about what comes"
+        here("stop", "--city", str(root))
+    if held == "no":
+        assert re.search(r"minutely (in \d+s|in 1m|now)", line)
+        assert "bell" not in line, "what waits for an event has no time"
+    else:
+        assert line == "Next:  nothing, until `lamp resume`"
