@@ -86,7 +86,7 @@ class ShimCommands:
         return [str(record.name) for record in await asyncio.to_thread(lambda: list(self._records.all()))]
 
     async def sweep(self) -> None:
-        await asyncio.to_thread(self._records.sweep)
+        await asyncio.to_thread(self._records.sweep, self._clock.now())
         marks = Marks("", CHECK_SESSION, self._city)
         await end_all(self._table, lambda table: members(table, (), marks), grace=CHECK_GRACE)
 

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from lamplighter.ports.sessions import ProviderUnavailable, SessionUnknown
 
 _RECORD = "record.json"
 _META = "meta.json"
+HALF_MADE = timedelta(minutes=1)  # far longer than a directory takes to be made or removed
 _Stamp = tuple[int, int, int]
 
 
@@ -99,11 +100,11 @@ class Records:
             _discard(gone)
         self._records.pop(name, None)
 
-    def sweep(self) -> None:
-        """Remove what a killed process left half made or half removed."""
+    def sweep(self, now: datetime) -> None:
+        """Remove what a killed process left half made or half removed; what is young may still be in the making."""
         with contextlib.suppress(FileNotFoundError):
             for path in self.root.iterdir():
-                if path.name.startswith((".new-", ".old-")):
+                if path.name.startswith((".new-", ".old-")) and _age(path, now) > HALF_MADE:
                     _discard(path)
 
     def _unusable(self, how: str, error: OSError) -> ProviderUnavailable:
@@ -135,6 +136,13 @@ def locked(home: Path, what: str) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def _age(path: Path, now: datetime) -> timedelta:
+    try:
+        return timedelta(seconds=now.timestamp() - path.lstat().st_mtime)
+    except FileNotFoundError:
+        return timedelta(0)
 
 
 def _discard(path: Path) -> None:

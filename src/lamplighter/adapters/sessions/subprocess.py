@@ -315,7 +315,7 @@ class SubprocessProvider:
         return record
 
     def _rotate(self) -> None:
-        self._records.sweep()
+        self._records.sweep(self._clock.now())
         for record in self._records.all():
             output.rotate(self._records.home(record.name) / shim.OUTPUT, self._output_bytes)
 
