@@ -7,16 +7,19 @@ import re
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lamplighter.adapters.sessions.tmux import TmuxProvider
-from lamplighter.domain.sessions.model import Dialog, Readiness
+from lamplighter.adapters.sessions.tmux_client import TmuxClient
+from lamplighter.adapters.sessions.tmux_control import LineLost
+from lamplighter.domain.sessions.model import Dialog, Readiness, SessionName
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.testing.contracts.local_sessions import LocalSessionContract
-from lamplighter.testing.contracts.sessions import ALPHA, hear, shows
+from lamplighter.testing.contracts.sessions import ALPHA, AT_ONCE, end, hear, shows
 from lamplighter.testing.puppets import puppet, until
 from lamplighter.testing.session_cities import RealCities
 
@@ -80,7 +83,7 @@ class TestTmux(LocalSessionContract):
     async def test_a_person_who_scrolled_back_does_not_garble_a_nudge(self, cities: RealCities, tmp_path: Path) -> None:
         provider = cities.open()
         await provider.start(puppet("alpha", tmp_path))
-        pane = await provider._pane(ALPHA)
+        pane = await provider._sight.pane(ALPHA)
         await provider._tmux.call("copy-mode", "-t", pane.id)
         await provider.nudge(ALPHA, "say q")
         await shows(provider, ALPHA, "said q")
@@ -110,11 +113,11 @@ class TestTmux(LocalSessionContract):
         spec = replace(puppet("alpha", tmp_path, process_names=("no-such-agent",)))
         await provider.start(spec)
         record = provider._records.read(ALPHA)
-        pane = await provider._pane(ALPHA)
+        pane = await provider._sight.pane(ALPHA)
         table = await provider._table.look()
-        assert provider._alive(pane, record, table), "it has its time to come up"
+        assert provider._sight.alive(pane, record, table), "it has its time to come up"
         old = replace(record, started_at=record.started_at.replace(year=2020))
-        assert not provider._alive(pane, old, table)
+        assert not provider._sight.alive(pane, old, table)
 
     async def test_secrets_of_the_environment_are_on_no_command_line(self, cities: RealCities, tmp_path: Path) -> None:
         provider = cities.open()
@@ -123,3 +126,95 @@ class TestTmux(LocalSessionContract):
         await shows(provider, ALPHA, "env KEY is s3cret")
         line = await asyncio.to_thread(Path(f"/proc/{started.pid}/cmdline").read_bytes)
         assert b"s3cret" not in line
+
+    async def test_a_line_held_to_the_server_shows_nowhere_and_goes_with_its_provider(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = cities.open()
+        await lined(provider, tmp_path)
+        assert list(await provider.seen()) == [ALPHA]
+        await provider.stop(ALPHA, grace=AT_ONCE)
+        await provider.close()
+        await until(partial(no_server, provider))
+
+    @pytest.mark.parametrize("by_line", [True, False], ids=["line", "process"])
+    async def test_words_reach_the_server_as_they_are(
+        self, cities: RealCities, tmp_path: Path, *, by_line: bool
+    ) -> None:
+        provider = cities.open()
+        await (lined(provider, tmp_path) if by_line else provider.start(puppet("alpha", tmp_path)))
+        for word in ("it's", 'a "b" c', "$HOME ~ `ls`", "~", "#{pane_id}", "# no comment", "a;", "\\;", ";;", "\\n\\",
+                     "two\nlines\n", "ünï", "{ }", "%if x", "-", "tab\there", "x" * 70_000):  # fmt: skip
+            if len(word) > 10_000 and not by_line:
+                continue  # more than one message of tmux's holds
+            kept = tmp_path / "kept"
+            await provider._tmux.call("set-buffer", "-b", "t", "--", word, ";", "save-buffer", "-b", "t", str(kept))
+            assert kept.read_text() == word
+
+    async def test_a_server_killed_under_its_line_is_started_again(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        endings = await lined(provider, tmp_path)
+        await run_tmux(provider, "kill-server")
+        assert await hear(endings) == ALPHA
+        assert await provider.seen() == {}
+        await provider.start(puppet("alpha", tmp_path))
+        await provider.nudge(ALPHA, "say hello again")
+        await shows(provider, ALPHA, "said hello again")
+        await until(partial(has_line, provider))
+
+    async def test_a_line_that_somebody_cuts_is_opened_anew(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        await lined(provider, tmp_path)
+        provider._tmux._line._process.kill()
+
+        async def lost() -> bool:
+            return not provider._tmux._line.is_open
+
+        await until(lost)
+        assert (await provider.seen())[ALPHA].alive
+        await until(partial(has_line, provider))
+
+    async def test_a_start_whose_answer_was_lost_is_not_done_twice(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        provider._opening = replace(provider._opening, tmux=Forgetful(provider._tmux.socket, provider._tmux.env))
+        for _ in range(2):  # in a new session, then in its dead pane
+            started = await provider.start(puppet("alpha", tmp_path))
+            table = await provider._table.look()
+            marked = [one.pid for one in table.values() if one.session_id == started.session_id and not one.zombie]
+            assert marked == [started.pid]
+            await end(provider, ALPHA)
+
+
+class Forgetful(TmuxClient):
+    """Does what it is told, and loses the answer."""
+
+    async def call_once(self, *words: str) -> str:
+        await super().call_once(*words)
+        raise LineLost
+
+
+async def lined(provider: TmuxProvider, work_dir: Path) -> AsyncIterator[SessionName]:
+    """Start a session and have the line to its server open."""
+    endings = provider.ended()
+    await provider.start(puppet("alpha", work_dir))
+    await until(partial(has_line, provider))
+    return endings
+
+
+async def has_line(provider: TmuxProvider) -> bool:
+    await provider.seen()
+    return provider._tmux._line is not None and provider._tmux._line.is_open
+
+
+async def no_server(provider: TmuxProvider) -> bool:
+    return await run_tmux(provider, "list-sessions", check=False) != 0
+
+
+async def run_tmux(provider: TmuxProvider, *words: str, check: bool = True) -> int:
+    process = await asyncio.create_subprocess_exec(
+        "tmux", "-S", str(provider._tmux.socket), *words, stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    status = await process.wait()
+    assert status == 0 or not check
+    return status

@@ -70,7 +70,7 @@ def setup_env(paths: CityPaths, city: City, env: Mapping[str, str]) -> dict[str,
 
 
 def tmux_socket(paths: CityPaths, env: Mapping[str, str]) -> Path:
-    from lamplighter.adapters.sessions.tmux_client import socket_path
+    from lamplighter.adapters.sessions.tmux_words import socket_path
 
     runtime = Path(env.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
     return socket_path(paths.runtime, paths.city_id(), runtime)

@@ -26,23 +26,29 @@ def set_up(stream: TextIO | None = None, *, level: int = INFO, json: bool = Fals
     import structlog
 
     out = _Unbreakable(stream or sys.stderr)
-    last: list[Any] = (
-        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
-        if json
-        else [structlog.dev.ConsoleRenderer(colors=out.isatty(), pad_event_to=24)]
-    )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             cast("Any", mask_fields),
-            *last,
+            *_renderers(json=json, colors=out.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(cast("TextIO", out)),
         cache_logger_on_first_use=False,
     )
+
+
+def _renderers(*, json: bool, colors: bool) -> list[Any]:
+    """Tracebacks without the values of variables: those hold secrets, and to print a city's takes minutes."""
+    import structlog
+
+    if not json:
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24, exception_formatter=plain)]
+    frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+    return [structlog.processors.ExceptionRenderer(frames), structlog.processors.JSONRenderer()]
 
 
 class _Unbreakable:

@@ -39,3 +39,19 @@ def test_secrets_are_masked_in_what_is_written() -> None:
     log.set_up(out)
     log.get().info("opened", url="postgresql://me:hush@host/db", api_key="hush")
     assert "hush" not in out.getvalue()
+
+
+@pytest.mark.parametrize("json", [True, False], ids=["json", "console"])
+def test_a_traceback_tells_where_and_never_what_variables_held(*, json: bool) -> None:
+    def fail(held: str) -> None:
+        raise ValueError(len(held))
+
+    out = io.StringIO()
+    log.set_up(out, json=json)
+    try:
+        fail("s3cret" + "x")
+    except ValueError as error:
+        log.get().error("broke", exc_info=error)
+    assert "ValueError" in out.getvalue()
+    assert "in fail" in out.getvalue() or '"fail"' in out.getvalue()
+    assert "s3cretx" not in out.getvalue()

@@ -1,19 +1,19 @@
-"""Calls to the tmux server of one city, each with a time limit."""
+"""Calls to the tmux server of one city, each with a time limit: by an open line, else by a process for each."""
 
 import asyncio
-import hashlib
 import os
 import shlex
 import subprocess
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from lamplighter.domain.sessions.model import SessionName
+from lamplighter.adapters.sessions.tmux_control import Line, LineLost, Refused, open_line
+from lamplighter.adapters.sessions.tmux_words import THEN, arguments_of
+from lamplighter.kit import log
 from lamplighter.ports.sessions import ProviderUnavailable
 
 CALL_LIMIT = timedelta(seconds=30)
-_SOCKET_PATH_BYTES = 100  # the system takes 108 on Linux, 104 on macOS
+_NEXT_LINE_AFTER_S = 10.0  # where none was to be had
 _ABSENT = ("no server running", "error connecting to", "can't find session", "can't find pane", "can't find window",
            "no current target", "no such session", "lost server", "server exited unexpectedly")  # fmt: skip
 
@@ -29,29 +29,118 @@ _SERVER_OPTIONS = (
 _SET_SERVER_OPTIONS = " ; ".join(
     f"set-option -g {key} {shlex.quote(value)}" for key, value in (*_SERVER_OPTIONS, ("@lamp_server", "1"))
 )
+# Once for each server: a global option makes it go over all of its sessions.
+_PREPARE = ("start-server", THEN, "if-shell", "-F", "#{@lamp_server}", "", _SET_SERVER_OPTIONS, THEN)
 
 
 class TmuxAbsent(Exception):
     """The server, session or pane that was asked about is not there."""
 
 
-@dataclass(frozen=True)
 class TmuxClient:
-    """`env` is the server's own environment; sessions get theirs from elsewhere, so it holds no secrets."""
+    """`env` is the server's own environment; sessions get theirs from elsewhere, so it holds no secrets.
 
-    socket: Path
-    env: dict[str, str]
+    Without `keep_line` every call is a process: a short command would pay more for a line than it saves.
+    """
+
+    def __init__(self, socket: Path, env: dict[str, str]) -> None:
+        self.socket = socket
+        self.env = env
+        self._keeps = False
+        self._line: Line | None = None
+        self._opening: asyncio.Task[Line | None] | None = None
+        self._not_before = 0.0
+
+    def keep_line(self) -> None:
+        """From now on a line is held open to a server that runs."""
+        self._keeps = True
 
     async def call(self, *words: str, stdin: bytes = b"") -> str:
-        """Raises TmuxAbsent, or ProviderUnavailable where tmux is missing, hangs or refuses."""
+        """Raises TmuxAbsent, or ProviderUnavailable where tmux is missing, hangs or refuses. May be done twice."""
+        if not stdin:
+            try:
+                return await self.call_once(*words)
+            except LineLost:
+                pass
         return await asyncio.to_thread(self._call, words, stdin)
 
+    async def call_once(self, *words: str) -> str:
+        """For what must not be done twice: raises LineLost where nobody knows whether it was done."""
+        line = self._line
+        if line is not None and line.is_open:
+            return await self._ask(line, words)
+        answer = await asyncio.to_thread(self._call, words, b"")
+        if self._keeps:
+            self._line_soon()  # there is a server; those that come later have it easier
+        return answer
+
     async def new_session(self, name: str, *words: str) -> str:
-        """Create a session, the server too where none runs; what `-P -F` in `words` asks for."""
+        """Create a session, the server too where none runs; what `words` ask for. Raises LineLost as well."""
         self.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Once for each server: a global option makes it go over all of its sessions.
-        first = ("if-shell", "-F", "#{@lamp_server}", "", _SET_SERVER_OPTIONS)
-        return await self.call("start-server", ";", *first, ";", "new-session", "-d", "-s", name, *words)
+        if self._keeps:
+            await asyncio.shield(self._line_soon())
+        return await self.call_once(*_PREPARE, "new-session", "-d", "-s", name, *words)
+
+    async def close(self) -> None:
+        self._keeps = False
+        if self._opening is not None:
+            await asyncio.wait({self._opening})
+        if self._line is not None:
+            await self._line.close()
+
+    # ── the line ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _line_soon(self) -> "asyncio.Task[Line | None]":
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._opened())
+            self._opening.add_done_callback(self._is_opened)
+        return self._opening
+
+    def _is_opened(self, _opening: object) -> None:
+        self._opening = None
+
+    async def _opened(self) -> Line | None:
+        now = asyncio.get_running_loop().time()
+        if (self._line is not None and self._line.is_open) or now < self._not_before:
+            return self._line
+        if self._line is not None:
+            await self._line.close()
+        self._line = None
+        line: Line | None = None
+        try:
+            line = await open_line(self._line_command(), self.env)
+            await self._ask(line, ("display-message", "-p", ""))
+        except (OSError, LineLost, TmuxAbsent, ProviderUnavailable) as error:
+            self._not_before = now + _NEXT_LINE_AFTER_S
+            log.get().warning("tmux.no_line", error=str(error) or type(error).__name__)
+            if line is not None:
+                await line.close()
+        else:
+            self._line = line
+        return self._line
+
+    def _line_command(self) -> list[str]:
+        holder = f"lamp-line-{os.urandom(4).hex()}"
+        opening = (
+            *_PREPARE, "new-session", "-s", holder, "-x", "20", "-y", "5", "-f", "no-output,ignore-size",
+            "/bin/sh", "-c", "exit 0", THEN, "set-option", "-t", f"={holder}:", "destroy-unattached", "on",
+        )  # fmt: skip
+        return self._command(opening, "-C")
+
+    async def _ask(self, line: Line, words: tuple[str, ...]) -> str:
+        try:
+            async with asyncio.timeout(CALL_LIMIT.total_seconds()):
+                return await line.ask(words)
+        except Refused as refused:
+            raise _told(refused.message, words) from None
+        except TimeoutError:
+            await line.close()
+            raise self._hangs() from None
+
+    # ── a process for a call ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _command(self, words: tuple[str, ...], *flags: str) -> list[str]:
+        return ["tmux", "-u", *flags, "-S", str(self.socket), "-f", os.devnull, *arguments_of(words)]
 
     def _call(self, words: tuple[str, ...], stdin: bytes) -> str:
         """By the standard library's own children, on a thread, not by the loop's.
@@ -59,41 +148,29 @@ class TmuxClient:
         uvloop forks the whole process for each, which takes four times as long, and its children inherit the ends of
         their own pipes a second time: a server that a call starts would keep them, and the answer would never end.
         """
-        command = ["tmux", "-u", "-S", str(self.socket), "-f", os.devnull, *words]
         try:
             done = subprocess.run(
-                command, env=self.env, start_new_session=True, input=stdin, capture_output=True, check=False,
-                timeout=CALL_LIMIT.total_seconds(),
+                self._command(words), env=self.env, start_new_session=True, input=stdin, capture_output=True,
+                check=False, timeout=CALL_LIMIT.total_seconds(),
             )  # fmt: skip
         except FileNotFoundError:
             raise ProviderUnavailable(
                 "tmux is not installed.", hint='Install it, or set provider = "subprocess" in [session] of city.toml.'
             ) from None
         except subprocess.TimeoutExpired:
-            raise ProviderUnavailable(
-                f"tmux did not answer within {CALL_LIMIT.total_seconds():g} s.",
-                hint=f"Its server at {self.socket} hangs; look at it, or end it.",
-            ) from None
+            raise self._hangs() from None
         if done.returncode:
-            _raise(done.stderr.decode(errors="replace").strip(), words)
+            raise _told(done.stderr.decode(errors="replace").strip(), words)
         return done.stdout.decode(errors="replace")
 
-
-def socket_path(state_dir: Path, city: str, runtime_dir: Path) -> Path:
-    """Inside the city where the path is short enough for a socket, else in `runtime_dir`, one for each city."""
-    near = state_dir / "tmux.sock"
-    if len(os.fsencode(near)) <= _SOCKET_PATH_BYTES:
-        return near
-    digest = hashlib.sha256(f"{state_dir}\0{city}".encode()).hexdigest()[:16]
-    return runtime_dir / f"lamp-{os.getuid()}" / f"{digest}.sock"
+    def _hangs(self) -> ProviderUnavailable:
+        return ProviderUnavailable(
+            f"tmux did not answer within {CALL_LIMIT.total_seconds():g} s.",
+            hint=f"Its server at {self.socket} hangs; look at it, or end it.",
+        )
 
 
-def session_word(name: SessionName) -> str:
-    """The name as tmux takes it: `.` and `:` part its targets, so all but letters, digits and dashes are coded."""
-    return "".join(sign if sign.isascii() and (sign.isalnum() or sign == "-") else f"_{ord(sign):x}_" for sign in name)
-
-
-def _raise(message: str, words: tuple[str, ...]) -> None:
+def _told(message: str, words: tuple[str, ...]) -> Exception:
     if any(sign in message for sign in _ABSENT):
-        raise TmuxAbsent(message)
-    raise ProviderUnavailable(f"tmux {words[0]} failed: {message or 'no reason given'}.")
+        return TmuxAbsent(message)
+    return ProviderUnavailable(f"tmux {words[0]} failed: {message or 'no reason given'}.")

@@ -1,0 +1,39 @@
+"""Words of tmux commands as its two doors take them: the arguments of a process, and lines of text."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lamplighter.domain.sessions.model import SessionName
+
+THEN = ";"  # between two commands of one call; a word of a command may be anything else
+_SOCKET_PATH_BYTES = 100  # the system takes 108 on Linux, 104 on macOS
+
+
+def arguments_of(words: Iterable[str]) -> list[str]:
+    """A word that ends in `;` would end the command."""
+    return [word[:-1] + "\\;" if word.endswith(";") and word != THEN else word for word in words]
+
+
+def line_of(words: Sequence[str]) -> bytes:
+    """Everything is quoted: nothing in a word is expanded, and no word ends the line."""
+    return os.fsencode(" ".join(THEN if word == THEN else _quoted(word) for word in words))
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\"'\"'").replace("\n", "'\"\\n\"'") + "'"
+
+
+def session_word(name: SessionName) -> str:
+    """The name as tmux takes it: `.` and `:` part its targets, so all but letters, digits and dashes are coded."""
+    return "".join(sign if sign.isascii() and (sign.isalnum() or sign == "-") else f"_{ord(sign):x}_" for sign in name)
+
+
+def socket_path(state_dir: Path, city: str, runtime_dir: Path) -> Path:
+    """Inside the city where the path is short enough for a socket, else in `runtime_dir`, one for each city."""
+    near = state_dir / "tmux.sock"
+    if len(os.fsencode(near)) <= _SOCKET_PATH_BYTES:
+        return near
+    digest = hashlib.sha256(f"{state_dir}\0{city}".encode()).hexdigest()[:16]
+    return runtime_dir / f"lamp-{os.getuid()}" / f"{digest}.sock"
