@@ -90,7 +90,7 @@ async def test_a_cancel_and_an_end_at_once_leave_one_end(rivals: list[Store], id
         (item,) = await one.transact(outbox.claim_due, "own_1", AT, limit=1, run=fired.run)
         started = await one.transact(runs.start, item, runs.Worker("own_1", "here"), AT)
         assert started is not None
-        by = By(Mover.WORKER, "worker", started.run.lease.version)
+        by = By(Mover.WORKER, "worker", started.row.run.lease.version)
         outcomes = await asyncio.gather(
             one.transact(runs.end, fired.run, runs.Ending(RunState.SUCCEEDED), by, ids=ids, act=act()),
             two.transact(runs.cancel, fired.run, ids=ids, act=act()),

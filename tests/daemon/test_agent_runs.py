@@ -253,13 +253,16 @@ async def test_case_20_a_start_that_was_cut_off_before_it_was_told_is_taken_up(l
     run = await begin(loops, "once")
     row = await finished(loops, run)
     assert row.run.reason == "no_completion"
-    await loops.store.transact(
-        lambda tx: tx.db.execute(
+
+    def as_if_its_holder_had_died_in_between(tx: Tx) -> None:
+        tx.db.execute(
             "UPDATE runs SET state = 'running', ended_at = NULL, session_id = NULL, prompt_sent_at = NULL"
             " WHERE id = :run",
             {"run": run},
         )
-    )
+        tx.wake(runs.TAKEN)
+
+    await loops.store.transact(as_if_its_holder_had_died_in_between)
     plan = await loops.parts.agents._plan(row)
     place = await loops.parts.agents._place(row, plan)
     await loops.parts.agents._start(row, plan, place)

@@ -89,7 +89,7 @@ class City:
 
         who = worker or runs.Worker("own_test", "here")
         items = self.run(outbox.claim_due, who.owner, self.clock.now(), limit=1, run=run)
-        started: RunRow = self.run(runs.start, items[0], who, self.clock.now())
+        started: RunRow = self.run(runs.start, items[0], who, self.clock.now()).row
         return started
 
     def finish(self, run: str, state: str = "succeeded", reason: str = "") -> RunRow:

@@ -40,14 +40,21 @@ class Dispatcher:
     handling: Tasks = field(default_factory=Tasks)
     _next: datetime | None = None
     _idle: bool = True
+    _full: bool = False
+    """The last pass left work undone for want of room."""
+    _taken: bool = True
+    """A process died: what it left running may be ours to adopt."""
+    _adopted: float | None = None
     _hung_looked: float | None = None
     _loop: "asyncio.Task[None] | None" = None
 
     def listen(self, waker: Waker) -> None:
-        waker.watch((OUTBOX, runs.TOPIC), self.wake.set, self)
+        waker.watch((OUTBOX,), self.wake.set, self)
+        waker.watch((runs.TAKEN,), self._somebody_died, self)
 
     async def loop(self) -> None:
         self._loop = asyncio.current_task()
+        self.worker.room_made = self._room_made
         await self.worker.tidy()
         await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
 
@@ -62,15 +69,22 @@ class Dispatcher:
         """Claim what is due and hand it over; returns how many items. Raises ClockSkewed instead of taking work."""
         await self.guard.check()
         await self._take_back_hung()
-        if self.only is None:
-            await self.worker.adopt()
+        await self._adopt()
+        reach = self.worker.scene.reach
+        self._next = await self.store.read(outbox.next_due_at, reach=reach)
         claimed = 0
-        while items := await self._claim():
-            claimed += len(items)
-            crash_point(CrashPoint.ITEM_AFTER_CLAIM)
-            for item in items:
+        while self._next is not None and self._next <= self.clock.now():
+            room = self._room
+            self._full = room <= 0
+            if self._full:
+                break
+            taken = await self._claim(room)
+            for item in taken.items:
                 self._hand_over(item)
-        self._next = await self.store.read(outbox.next_due_at, reach=self.worker.scene.reach)
+            claimed += len(taken.items)
+            self._next = taken.next_due_at
+            if not taken.items:  # held back by a pause, or another process was faster
+                break
         self._idle = claimed == 0
         return claimed
 
@@ -89,21 +103,37 @@ class Dispatcher:
         await self.handling.all_done()
         await self.worker.stop()
 
-    async def _claim(self) -> list[Item]:
-        room = min(CLAIM_AT_ONCE, self.worker.room - len(self.handling.running), HANDLE_AT_ONCE)
-        if room <= 0:
-            return []
-        reach = self.worker.scene.reach
-        glance = await self.store.read(outbox.next_due_at, reach=reach)
-        if glance is None or glance > self.clock.now():
-            return []
-        me = self.worker.me.owner
-        return await self.store.transact(outbox.claim_due, me, self.clock.now(), limit=room, run=self.only, reach=reach)
+    @property
+    def _room(self) -> int:
+        return min(CLAIM_AT_ONCE, self.worker.room - len(self.handling.running), HANDLE_AT_ONCE)
+
+    async def _claim(self, room: int) -> outbox.Taken:
+        me, reach = self.worker.me.owner, self.worker.scene.reach
+        taken = await self.store.transact(outbox.take_due, me, self.clock.now(), limit=room, run=self.only, reach=reach)
+        crash_point(CrashPoint.ITEM_AFTER_CLAIM)
+        return taken
+
+    async def _adopt(self) -> None:
+        """At once after a death, and now and then all the same; a command works on its own run only."""
+        now = self.clock.monotonic()
+        if self.only is not None:
+            return
+        if self._taken or self._adopted is None or now - self._adopted >= POLL.total_seconds():
+            self._taken, self._adopted = False, now
+            await self.worker.adopt()
+
+    def _somebody_died(self) -> None:
+        self._taken = True
+        self.wake.set()
+
+    def _room_made(self) -> None:
+        if self._full:
+            self.wake.set()
 
     def _hand_over(self, item: Item) -> None:
         task = asyncio.create_task(self.handlers.handle(item), name=f"{item.kind} {item.id}")
         self.handling.add(task)
-        task.add_done_callback(lambda _task: self.wake.set())
+        task.add_done_callback(lambda _task: self._room_made())
 
     async def _take_back_hung(self) -> None:
         now = self.clock.monotonic()

@@ -52,6 +52,9 @@ class Handlers:
                 await self._failed(item, told, permanent=True)
                 return
             kind = ItemKind(item.kind)
+            if item.payload.get("action") == ActionKind.EXEC and kind is ItemKind.ENQUEUE_EXECUTE:
+                await self._start(item)  # a short transaction, best made together with others of its kind
+                return
             async with self.lanes.room(kind):
                 await self._dispatch(item, kind)
         except NotClaimed:
@@ -95,7 +98,7 @@ class Handlers:
     async def _start(self, item: Item) -> None:
         started = await self.store.transact(runs.start, item, self.worker.me, self.clock.now())
         if started is not None:
-            self.worker.begin(started)
+            self.worker.begin(started.row, started.trigger)
 
     async def _cook(self, item: Item, row: RunRow) -> None:
         act = Act(self.worker.me.actor, self.clock.now())

@@ -47,6 +47,8 @@ class CalledOff(StrEnum):
 @dataclass
 class _Job:
     row: RunRow
+    trigger: dict[str, Any] | None = None
+    """What its trigger has to say, where that is known already."""
     task: "asyncio.Task[None] | None" = None
     called_off: CalledOff | None = None
     leaving: bool = False
@@ -63,6 +65,8 @@ class Worker:
     me: runs.Worker
     agents: AgentRuns | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    room_made: Callable[[], None] = lambda: None
+    """Called when a run is done with."""
     tasks: Tasks = field(default_factory=Tasks)
     _jobs: dict[str, _Job] = field(default_factory=dict)
     _renewed: float = 0.0
@@ -75,7 +79,7 @@ class Worker:
         return run in self._jobs
 
     def listen(self, waker: Waker) -> None:
-        waker.watch((runs.TOPIC,), self.wake.set, self)
+        waker.watch((runs.TAKEN,), self.wake.set, self)
 
     async def loop(self) -> None:
         await every(lambda: RENEW_EVERY, self.tick, clock=self.clock, wake=self.wake)
@@ -92,9 +96,9 @@ class Worker:
         for run in await self.store.read(runs.lost_among, held, self.me.owner):
             self._call_off(run, CalledOff.LOST)
 
-    def begin(self, row: RunRow) -> None:
+    def begin(self, row: RunRow, trigger: dict[str, Any] | None = None) -> None:
         """Work on a run whose lease this process holds, from wherever it stands."""
-        job = self._jobs[row.run.id] = _Job(row)
+        job = self._jobs[row.run.id] = _Job(row, trigger)
         job.task = asyncio.create_task(self._work(job), name=row.run.id)
         self.tasks.add(job.task)
 
@@ -155,10 +159,11 @@ class Worker:
             await self._forget_ended(job.row)  # called off while its end was being written down, or just after
         finally:
             del self._jobs[run]
+            self.room_made()
 
     async def _ending(self, job: _Job) -> runs.Ending | None:
         """How it ended; None for a run that is no longer ours to end."""
-        carrying = asyncio.ensure_future(self._carry_out(job.row))
+        carrying = asyncio.ensure_future(self._carry_out(job))
         try:
             return await asyncio.shield(carrying)
         except asyncio.CancelledError:
@@ -191,13 +196,14 @@ class Worker:
             await agents.let_go(run, grace=grace)
         return tail
 
-    async def _carry_out(self, row: RunRow) -> runs.Ending | None:
+    async def _carry_out(self, job: _Job) -> runs.Ending | None:
         """How it ended; None for an agent run that ended otherwise."""
+        row = job.row
         automation = runs.snapshots_of(row.run)
         try:
             precheck = automation.policies.precheck
             if precheck is not None and row.run.session_id is None:
-                ending = _after_precheck(await self._run(row, automation, precheck, PRECHECK))
+                ending = _after_precheck(await self._run(job, automation, precheck, PRECHECK))
                 if ending is not None:
                     return ending
             crash_point(CrashPoint.RUN_AFTER_START)
@@ -205,14 +211,15 @@ class Worker:
                 return await self.agents.work(row)
             if not isinstance(automation.action, Exec):
                 return runs.Ending(RunState.FAILED, "no_command", Stage.EXECUTION)
-            return _after(await self._run(row, automation, automation.action.command))
+            return _after(await self._run(job, automation, automation.action.command))
         except (NoDirectory, NotFound) as error:
             return runs.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
         except CommandNotStarted as error:
             return runs.Ending(RunState.FAILED, "not_started", Stage.EXECUTION, error=error.message)
 
-    async def _run(self, row: RunRow, automation: Automation, line: str, suffix: str = "") -> CommandEnded:
-        trigger = await self.store.read(runs.trigger_of, row)
+    async def _run(self, job: _Job, automation: Automation, line: str, suffix: str = "") -> CommandEnded:
+        row = job.row
+        trigger = job.trigger or await self.store.read(runs.trigger_of, row)
         limit = time_limit(automation, self.scene.rules.cap)
         env = self.scene.env_of(row.facts.rig) | {
             "LAMP_RUN_ID": row.run.id,

@@ -25,10 +25,10 @@ def cook(  # noqa: PLR0913  what cooking needs, and what every transaction of ru
     started = start(tx, item, worker, act.at)
     if started is None:
         return None
-    run = started.run
+    run = started.row.run
     inside = Act(act.actor, act.at, run.id)
-    wisp = formulas.cook(tx, routed(plan, started, event_seq(tx, run)), prefix=prefix, ids=ids, act=inside)
-    return cooked(tx, started, wisp, act=inside)
+    wisp = formulas.cook(tx, routed(plan, started.row, event_seq(tx, run)), prefix=prefix, ids=ids, act=inside)
+    return cooked(tx, started.row, wisp, act=inside)
 
 
 def cooked(tx: Tx, row: RunRow, wisp: Bead, *, elsewhere: bool = False, act: Act) -> RunRow:
@@ -48,9 +48,10 @@ def cook_elsewhere(tx: Tx, item: Item, worker: Worker, *, ids: IdSource, act: Ac
     started = start(tx, item, worker, act.at)
     if started is None:
         return None
-    freed = replace(started.run, lease=void(started.run.lease))
-    after = RunRow(freed, started.facts)
-    tx.runs.swap(started.run, after)
+    before = started.row
+    freed = replace(before.run, lease=void(before.run.lease))
+    after = RunRow(freed, before.facts)
+    tx.runs.swap(before.run, after)
     tx.outbox.add(new_item(ids.make("out"), ItemKind.COOK, stage_of(freed.id, after.facts.rig), act.at))
     return after
 

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.catch_up import Missed, Slot, plan
 from lamplighter.domain.automations.decisions import (
-    ActiveRun,
     Go,
     Hold,
     SkipReason,
@@ -22,7 +21,7 @@ from lamplighter.domain.events import Event as BusEvent
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import snapshots
-from lamplighter.services.firing import Cause, fire
+from lamplighter.services.firing import Cause, active_runs, fire
 from lamplighter.services.registering import quiet_at
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import replace_by_policy
@@ -254,7 +253,7 @@ def _looked(work: _Work, found: TriggerRow, evidence: Evidence | None) -> Trigge
 
 def _fire_events(work: _Work, found: TriggerRow, due: Due, raw: list[BusEvent], *, more: bool) -> TriggerRow:
     assert due.taken is not None  # noqa: S101  an event gate is opened by nothing else
-    active = _active(work)
+    active = active_runs(work.tx, work.row, work.automation)
     match overlap(work.automation.policies.overlap, active, work.act.at):
         case SkipSlot(_, run) | Hold(run):
             return replace(found, held_by=run)  # the cursor waits: no event is skipped
@@ -305,7 +304,7 @@ def _fire_slot(work: _Work, found: TriggerRow, slot: Slot, due: Due, *, first: b
     timing = work.rules.timing(work.automation, work.trigger.id)
     if work.blocked is not None:
         return _skip(work, _passed(gate, found, now, work), work.blocked, slot)
-    match overlap(work.automation.policies.overlap, _active(work), now):
+    match overlap(work.automation.policies.overlap, active_runs(work.tx, work.row, work.automation), now):
         case Hold() as hold:
             return hold
         case SkipSlot(reason, run):
@@ -326,10 +325,6 @@ def _fire(work: _Work, cause: Cause) -> None:
     fired = fire(work.tx, work.row, cause, rules=work.rules, ids=work.ids, act=work.act)
     if fired is not None:
         work.of.looked.fired.append(fired.run)
-
-
-def _active(work: _Work) -> list[ActiveRun]:
-    return [ActiveRun(run, at) for run, at in work.tx.runs.active_of(work.row.id)]
 
 
 def _replace(work: _Work, runs: Iterable[str]) -> None:

@@ -1,14 +1,14 @@
 """Firing: trigger event, run, tracking bead, run event, outbox item and bus event, all in the caller's transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.acts import Act
-from lamplighter.domain.automations.decisions import SkipReason, blocked_by
+from lamplighter.domain.automations.decisions import ActiveRun, Go, Hold, SkipReason, SkipSlot, blocked_by, overlap
 from lamplighter.domain.automations.model import AgentAction, Automation, TriggerKind, deadline
-from lamplighter.domain.automations.shape import to_shape
+from lamplighter.domain.automations.policies import Overlap
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.domain.delivery.reach import stage_of
@@ -22,6 +22,7 @@ from lamplighter.services import snapshots
 from lamplighter.services.registering import quiet_at
 from lamplighter.services.rules import Rules
 from lamplighter.store.automations import AutomationRow
+from lamplighter.store.batch import Call, Refused, batched, one
 from lamplighter.store.runs import NewRunEvent, RunFacts, RunRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
@@ -95,7 +96,7 @@ def fire(tx: Tx, row: AutomationRow, cause: Cause, *, rules: Rules, ids: IdSourc
     if not tx.trigger_events.insert(_trigger_event(row, cause, fired, act.at)):
         return None
     crash_point(CrashPoint.FIRE_AFTER_TRIGGER_EVENT)
-    run = _run(automation, cause, fired, rules, act.at)
+    run = _run(row, automation, cause, fired, rules, act.at)
     facts = RunFacts(row.id, automation.action.kind.value, cause.trigger, rig=row.rig)
     prefix = rules.prefix_of(row.rig)
     bead = add_run(tx, RunRow(run, facts), prefix=prefix, ids=ids, act=act, data={"reason": cause.reason})
@@ -122,7 +123,9 @@ def add_run(  # noqa: PLR0913  a run and everything that is written with it
     facts = RunFacts(row.facts.automation_id, row.facts.action, row.facts.trigger, row.facts.rig, bead=bead)
     tx.runs.insert(RunRow(run, facts))
     tx.runs.add_event(NewRunEvent(run.id, act.at, "run_created", act.actor, to_state=run.state, data=data))
-    tx.outbox.add(new_item(ids.make("out"), first_item(facts.action), stage_of(run.id, facts.rig), due_at or act.at))
+    tx.outbox.add(
+        new_item(ids.make("out"), first_item(facts.action), stage_of(run.id, facts.rig, facts.action), due_at or act.at)
+    )
     tx.wake(TOPIC)
     return bead
 
@@ -140,21 +143,40 @@ class ByHand:
     key: str | None = None
 
 
+def run_many_by_hand(tx: Tx, calls: Sequence[Call]) -> list[Fired | Refused]:
+    """As `run_by_hand`, for each call."""
+    rows = tx.automations.lock_some_named(call.args[0].scoped_name for call in calls)
+    city = tx.cities.find()
+    paused = city is not None and city.paused_at is not None
+    return [_run_by_hand(tx, rows.get(call.args[0].scoped_name), *call.args, paused=paused, **call.kwargs)
+            for call in calls]  # fmt: skip
+
+
+@batched(run_many_by_hand)
 def run_by_hand(tx: Tx, wanted: ByHand, *, rules: Rules, ids: IdSource, act: Act) -> Fired:
     """Fire it now, whatever its triggers say and without touching their times.
 
     Raises AutomationUnknown, DefinitionBroken, Blocked, or AlreadyRunning where its overlap policy says so.
     """
-    row = locked_named(tx, wanted.scoped_name)
+    fired: Fired = one(run_many_by_hand(tx, [Call((wanted,), {"rules": rules, "ids": ids, "act": act})]))
+    return fired
+
+
+def _run_by_hand(  # noqa: PLR0913  what every firing carries, and the automation that was found
+    tx: Tx, row: AutomationRow | None, wanted: ByHand, *, paused: bool, rules: Rules, ids: IdSource, act: Act
+) -> Fired | Refused:
+    if row is None:
+        return Refused(unknown(tx, wanted.scoped_name))
     try:
         automation = snapshots.of_row(row)
     except ValueError as error:
-        raise DefinitionBroken(row.scoped_name, str(error)) from error
-    city = tx.cities.find()
-    paused = city is not None and city.paused_at is not None
+        return Refused(DefinitionBroken(row.scoped_name, str(error)))
     if blocked := blocked_by(rules.switches(row, paused=paused), by_hand=True):
-        raise Blocked(row.scoped_name, blocked)
-    make_room(tx, row, automation, ids=ids, act=act)
+        return Refused(Blocked(row.scoped_name, blocked))
+    try:
+        make_room(tx, row, automation, ids=ids, act=act)
+    except AlreadyRunning as error:  # raised before anything is written
+        return Refused(error)
     causes = () if act.run is None else tx.runs.causes([act.run]).get(act.run, ())
     payload = {"payload": dict(wanted.payload)} if wanted.payload else {}
     cause = Cause(BY_HAND, TriggerKind.MANUAL, "run by hand", key=wanted.key, payload=payload, causes=causes)
@@ -175,16 +197,21 @@ class AlreadyRunning(Conflict):
 
 def make_room(tx: Tx, row: AutomationRow, automation: Automation, *, ids: IdSource, act: Act) -> None:
     """What the overlap policy asks before a person's run: refuse beside another, or end that one first."""
-    from lamplighter.domain.automations.decisions import ActiveRun, Go, Hold, SkipSlot, overlap
     from lamplighter.services.runs import replace_by_policy
 
-    active = [ActiveRun(run, at) for run, at in tx.runs.active_of(row.id)]
-    match overlap(automation.policies.overlap, active, act.at):
+    match overlap(automation.policies.overlap, active_runs(tx, row, automation), act.at):
         case Go(replaces):
             for run in replaces:
                 replace_by_policy(tx, run, ids=ids, act=act)
         case SkipSlot(_, run) | Hold(run):
             raise AlreadyRunning(row.scoped_name, run)
+
+
+def active_runs(tx: Tx, row: AutomationRow, automation: Automation) -> list[ActiveRun]:
+    """The runs that another one would overlap; none where any number may."""
+    if automation.policies.overlap is Overlap.ALLOW:
+        return []
+    return [ActiveRun(run, at) for run, at in tx.runs.active_of(row.id)]
 
 
 def locked_named(tx: Tx, scoped_name: str) -> AutomationRow:
@@ -218,7 +245,7 @@ def _trigger_event(row: AutomationRow, cause: Cause, fired: Fired, now: datetime
     )
 
 
-def _run(automation: Automation, cause: Cause, fired: Fired, rules: Rules, now: datetime) -> Run:
+def _run(row: AutomationRow, automation: Automation, cause: Cause, fired: Fired, rules: Rules, now: datetime) -> Run:
     return Run(
         id=fired.run,
         automation=automation.scoped_name,
@@ -226,7 +253,7 @@ def _run(automation: Automation, cause: Cause, fired: Fired, rules: Rules, now: 
         created_at=now,
         trigger_kind=cause.kind.value,
         trigger_event=fired.trigger_event,
-        definition=to_shape(automation),
+        definition=snapshots.shape_of(row),
         causes=cause.causes,
         deadline_at=now + deadline(automation, cause.kind, rules.deadline),
         last_activity_at=now,
@@ -238,7 +265,7 @@ def _track(tx: Tx, run: Run, prefix: str, ids: IdSource, act: Act) -> str:
     new = NewBead(f"automation:{run.automation}", type="run", sender=act.actor, metadata={"run": run.id})
     while True:
         bead = f"{prefix}-{ids.short(TRACKING_ID)}"
-        if tx.beads.insert(bead, new, root=bead, run=run.id, now=act.at):
+        if tx.beads.track(bead, new, run=run.id, now=act.at):
             break
     tx.beads.add_labels(bead, [f"{TRACKING}{run.automation}"])
     return bead

@@ -1,5 +1,6 @@
 """The outbox as transactions: claim a batch, settle under one's claim, recover what a worker left behind."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.acts import Act
@@ -35,6 +36,21 @@ def claim_due(
         tx.outbox.swap(item, mine, now=now)
         taken.append(mine)
     return taken
+
+
+@dataclass(frozen=True)
+class Taken:
+    items: list[Item]
+    next_due_at: datetime | None
+    """When the next of those that are left is due."""
+
+
+def take_due(
+    tx: Tx, owner: str, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
+) -> Taken:
+    """As `claim_due`, with what a dispatcher asks next."""
+    items = claim_due(tx, owner, now, limit=limit, run=run, reach=reach)
+    return Taken(items, tx.outbox.next_due_at(reach=reach))
 
 
 def next_due_at(tx: Tx, *, reach: Reach | None = None) -> datetime | None:

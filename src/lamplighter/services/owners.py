@@ -103,7 +103,7 @@ def void(tx: Tx, owner: str, *, act: Act) -> None:
     from lamplighter.services import outbox, runs
 
     if tx.runs.void_leases(owner, now=act.at):
-        tx.wake(runs.TOPIC)
+        tx.wake(runs.TAKEN)
     outbox.recover_of(tx, owner, ids=IdSource(At(act.at)), act=act)
 
 

@@ -1,11 +1,14 @@
 """Definitions as text in the store and back; decoding is remembered, for many firings share one definition."""
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from lamplighter.domain.automations.decode import decode_snapshot
 from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.shape import to_shape
+from lamplighter.kit import json_text
 from lamplighter.store.automations import AutomationRow
 
 
@@ -17,6 +20,11 @@ def written(automation: Automation) -> str:
 def read(text: str) -> Automation:
     """Raises ValueError for a definition that this program cannot read."""
     return decode_snapshot(json.loads(text))
+
+
+def shape_of(row: AutomationRow) -> Mapping[str, Any]:
+    """The definition as a run keeps it; shared, so nobody changes it."""
+    return json_text.read(row.definition or "{}")
 
 
 def of_row(row: AutomationRow) -> Automation:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.writes import Write
 
 _COLUMNS = """
     id, scoped_name, name, rig, source, path, definition, problems, version, enabled, left_out, suspended,
@@ -36,8 +37,12 @@ LIST = f"""
     ORDER BY scoped_name LIMIT :limit"""
 OF_FILES = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND source = 'file' ORDER BY scoped_name"
 DELETE = "DELETE FROM automations WHERE city_id = :city AND id = :id"
-COUNT_FAILURE = """
-    UPDATE automations SET failures = :failures WHERE city_id = :city AND id = :id"""
+COUNT_FAILURE = Write(
+    "UPDATE automations SET failures = :failures {each} WHERE city_id = :city AND id = :id",
+    whole="failures",
+    key="id",
+    must=False,
+)
 SET_QUIET = "UPDATE automations SET quiet_at = :at WHERE city_id = :city AND id = :id"
 # the index automations_quiet serves this
 QUIET = f"""
@@ -124,7 +129,7 @@ class Automations:
         return self._db.execute(DELETE, {"city": self._city, "id": automation}) == 1
 
     def count_failures(self, automation: str, failures: int) -> None:
-        self._db.execute(COUNT_FAILURE, {"city": self._city, "id": automation, "failures": failures})
+        self._db.write(COUNT_FAILURE, {"city": self._city, "id": automation, "failures": failures})
 
     def set_quiet(self, automation: str, at: datetime | None) -> None:
         self._db.execute(SET_QUIET, {"city": self._city, "id": automation, "at": stamp_or_none(at)})

@@ -2,6 +2,9 @@
 
 A queue of the usual kind wakes the thread that has rested longest. With one caller every job would then meet another
 connection, whose server process and prepared statements have gone cold.
+
+Jobs that can be done together are one thread's at a time: beside it another would wait for the same rows, and by the
+time it comes back there is more to do in one go.
 """
 
 import threading
@@ -11,18 +14,23 @@ from lamplighter.store.jobs import Job
 
 
 class Crew:
-    """Threads call `take`; anybody calls `put`. After `close`, `take` gives what is left and then nothing."""
+    """Threads call `take` and, when done with it, `done`; anybody calls `put`. After `close` the rest is given out."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[Job] = deque()
+        self._plain: deque[Job] = deque()
+        self._batched: deque[Job] = deque()
+        self._batching: int | None = None
+        """The thread that has batched jobs in hand."""
         self._resting: list[threading.Event] = []
         self._closed = False
 
     def put(self, job: Job) -> None:
         with self._lock:
-            self._waiting.append(job)
-            rested = self._resting.pop() if self._resting else None
+            batched = job.batched
+            (self._batched if batched else self._plain).append(job)
+            wanted = not batched or self._batching is None
+            rested = self._resting.pop() if wanted and self._resting else None
         if rested is not None:
             rested.set()
 
@@ -30,13 +38,20 @@ class Crew:
         """All that waits, up to `most`; rests until there is something. Empty once closed and done."""
         while True:
             with self._lock:
-                if self._waiting:
-                    return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
-                if self._closed:
+                taken = self._taken(most)
+                if taken:
+                    return taken
+                if self._closed and not self._batched:
                     return []
                 called = threading.Event()
                 self._resting.append(called)
             called.wait()
+
+    def done(self) -> None:
+        """What this thread took is answered."""
+        with self._lock:
+            if self._batching == threading.get_ident():
+                self._batching = None
 
     def close(self) -> None:
         with self._lock:
@@ -44,3 +59,14 @@ class Crew:
             resting, self._resting = self._resting, []
         for called in resting:
             called.set()
+
+    def _taken(self, most: int) -> list[Job]:
+        taken: list[Job] = []
+        if self._batched and self._batching is None:
+            self._batching = threading.get_ident()
+            taken += _off(self._batched, most)
+        return taken + _off(self._plain, most - len(taken))
+
+
+def _off(jobs: deque[Job], most: int) -> list[Job]:
+    return [jobs.popleft() for _ in range(min(most, len(jobs)))]

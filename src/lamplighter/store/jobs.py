@@ -22,6 +22,11 @@ class Job:
     kwargs: dict[str, Any]
     answer: Answer
 
+    @property
+    def batched(self) -> bool:
+        """Whether its function can do the work of many calls: see `lamplighter.store.batch`."""
+        return hasattr(self.fn, "many")
+
     def run(self, tx: Tx) -> Any:
         return self.fn(tx, *self.args, **self.kwargs)
 

@@ -86,6 +86,7 @@ class PostgresStore:
     def _serve_reads(self, line: "_Line") -> None:
         while jobs := self._reads.take(1):
             deliver([_outcome(job, partial(_read, line, job), line) for job in jobs])
+            self._reads.done()
         line.close()
 
     def _write(self, line: "_Line") -> None:
@@ -94,6 +95,7 @@ class PostgresStore:
             for late in later:
                 wakes: set[str] = set()
                 self._settle([_outcome(late, partial(_alone, line, late, wakes), line)], wakes)
+            self._writes.done()
         line.close()
 
     def _settle(self, outcomes: list[Outcome], wakes: set[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from lamplighter.domain.runs.lease import Lease
 from lamplighter.domain.runs.model import Run, RunState, Stage
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.json_text import read, text_of
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 from lamplighter.store.writes import Write
 
@@ -234,7 +235,7 @@ class Runs:
             "trigger_id": facts.trigger,
             "trigger_kind": run.trigger_kind,
             "trigger_event_id": run.trigger_event,
-            "definition": json.dumps(run.definition),
+            "definition": text_of(run.definition),
             "attempt": run.attempt,
             "retry_of": run.retries,
             "causes": json.dumps(list(run.causes)),
@@ -470,7 +471,7 @@ def _row(row: Row) -> RunRow:
         created_at=instant(row["created_at"]),
         trigger_kind=row["trigger_kind"],
         trigger_event=row["trigger_event_id"],
-        definition=json.loads(row["definition"]),
+        definition=read(row["definition"]),
         reason=row["reason"],
         stage=None if row["stage"] is None else Stage(row["stage"]),
         error=row["error"],

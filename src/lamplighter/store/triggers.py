@@ -71,7 +71,7 @@ CHECKED = """
     WHERE city_id = :city AND automation_id = :automation AND id = :id"""
 RELEASE = """
     UPDATE triggers SET held_by = NULL
-    WHERE city_id = :city AND automation_id = :automation AND held_by IS NOT NULL"""
+    WHERE city_id = :city AND automation_id {any:automations} AND held_by IS NOT NULL"""
 ARM = "UPDATE triggers SET armed = :armed WHERE city_id = :city AND automation_id = :automation"
 OF_OTHER_ZONE = f"""
     SELECT {_COLUMNS} FROM triggers WHERE city_id = :city AND zone IS NOT NULL AND zone <> :zone
@@ -160,9 +160,9 @@ class Triggers:
     def checked(self, row: TriggerRow, result: str, now: datetime) -> None:
         self._db.execute(CHECKED, self._key(row) | {"result": result, "now": stamp(now)})
 
-    def release(self, automation: str) -> int:
-        """Those that waited for a run's end wait no longer."""
-        return self._db.execute(RELEASE, {"city": self._city, "automation": automation})
+    def release(self, automations: Iterable[str]) -> int:
+        """Those that waited for the end of a run of these wait no longer."""
+        return self._db.execute(RELEASE, {"city": self._city, "automations": json.dumps(sorted(automations))})
 
     def disarm(self, automation: str) -> None:
         """None of its triggers is looked at any more; arming goes by registering them again."""

@@ -32,6 +32,7 @@ def need_of(kind: str, payload: Mapping[str, Any]) -> str | None:
     return f"rig:{payload['rig']}" if kind in _IN_THE_RIG and payload.get("rig") else None
 
 
-def stage_of(run: str, rig: str | None) -> dict[str, Any]:
-    """The payload of an item that takes a run to its next stage."""
-    return {"run": run, "rig": rig} if rig else {"run": run}
+def stage_of(run: str, rig: str | None, action: str | None = None) -> dict[str, Any]:
+    """The payload of an item that takes a run to its next stage; who knows its action need not look at it first."""
+    told = {"run": run, "rig": rig, "action": action}
+    return {key: value for key, value in told.items() if value}

@@ -1,0 +1,155 @@
+"""A run is taken up: claimed and made running, held for a stage, refused, or adopted from a process that died."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.delivery.outbox import Item, NotClaimed, put_off, settle
+from lamplighter.domain.runs.lease import LeaseHeld, claim
+from lamplighter.domain.runs.model import ACTIVE, By, Mover, RunState, move
+from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import outbox
+from lamplighter.services.ending import TOPIC, Ending, end, tell
+from lamplighter.store.batch import Call, Refused, batched, one
+from lamplighter.store.runs import NewRunEvent, RunRow
+from lamplighter.store.trigger_events import TriggerEvent
+from lamplighter.store.tx import Tx
+
+AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Who works: the owner whose proof of life holds its leases, on which machine, under which name."""
+
+    owner: str
+    node: str
+    actor: str = "worker"
+
+
+@dataclass(frozen=True)
+class Started:
+    row: RunRow
+    trigger: dict[str, Any]
+    """What its trigger has to say, as its action reads it from a file."""
+
+
+@dataclass(frozen=True)
+class _Starting:
+    """The rows of one transaction that starts runs, locked."""
+
+    tx: Tx
+    rows: dict[str, RunRow]
+    items: dict[str, Item]
+    said: dict[str, TriggerEvent]
+
+    def start(self, item: Item, worker: Worker, now: datetime) -> Started | Refused | None:
+        mine, before = self.items.get(item.id), self.rows.get(item.payload["run"])
+        if mine is None:
+            return Refused(NotClaimed(item))
+        try:
+            settled = settle(mine, item.claims)
+        except NotClaimed as error:
+            return Refused(error)
+        if before is None or before.run.state is not RunState.READY:
+            self._settle(mine, settled, now)
+            return None
+        try:
+            lease = claim(before.run.lease, worker.owner, now)
+        except LeaseHeld as error:
+            self._settle(mine, put_off(mine, item.claims, error.lease.expires_at or now), now)
+            return None
+        by = By(Mover.WORKER, worker.actor, lease.version)
+        moved = move(replace(before.run, lease=lease), RunState.RUNNING, by, now)
+        after = self.rows[moved.run.id] = RunRow(moved.run, replace(before.facts, node=worker.node))
+        self.tx.runs.swap(before.run, after)
+        tell(self.tx, moved, {"owner": worker.owner, "lease": lease.version})
+        self._settle(mine, settled, now)
+        self.tx.wake(TOPIC)
+        return Started(after, _said(after, self.said.get(after.run.trigger_event or "")))
+
+    def _settle(self, before: Item, after: Item, now: datetime) -> None:
+        self.tx.outbox.swap(before, after, now=now)
+        self.items[after.id] = after
+
+
+def start_many(tx: Tx, calls: Sequence[Call]) -> list[Started | Refused | None]:
+    """As `start`, for each call."""
+    items: list[Item] = [call.args[0] for call in calls]
+    rows = tx.runs.lock_some(item.payload["run"] for item in items)
+    said = tx.trigger_events.some(row.run.trigger_event for row in rows.values() if row.run.trigger_event)
+    this = _Starting(tx, rows, tx.outbox.lock_some(item.id for item in items), said)
+    return [this.start(*call.args, **call.kwargs) for call in calls]
+
+
+@batched(start_many)
+def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> Started | None:
+    """Claim the run, make it running and settle its item, all at once; None when there is nothing left to start.
+
+    A run whose lease is another's keeps its item for later. Raises NotClaimed when the item was taken away.
+    """
+    started: Started | None = one(start_many(tx, [Call((item, worker, now), {})]))
+    return started
+
+
+def hold(tx: Tx, item: Item, worker: Worker, now: datetime) -> RunRow | None:
+    """Claim a run that is not running yet, for a stage that will move it; None when it has ended or is another's."""
+    before = tx.runs.lock(item.payload["run"])
+    if before is None or before.run.state not in ACTIVE - {RunState.RUNNING}:
+        outbox.done(tx, item, now)
+        return None
+    try:
+        held = replace(before.run, lease=claim(before.run.lease, worker.owner, now))
+    except LeaseHeld as error:
+        outbox.later(tx, item, error.lease.expires_at or now, now)
+        return None
+    after = RunRow(held, before.facts)
+    tx.runs.swap(before.run, after)
+    return after
+
+
+def refuse(tx: Tx, item: Item, ending: Ending, worker: Worker, *, ids: IdSource, act: Act) -> RunRow | None:
+    """End a run that cannot be started, and settle its item; None when there was nothing left to end."""
+    held = hold(tx, item, worker, act.at)
+    if held is None:
+        return None
+    by = By(Mover.WORKER, worker.actor, held.run.lease.version)
+    ended = end(tx, held.run.id, ending, by, ids=ids, act=act)
+    outbox.done(tx, item, act.at)
+    return ended
+
+
+def trigger_of(tx: Tx, row: RunRow) -> dict[str, Any]:
+    """What the run's trigger has to say, as its action reads it from a file."""
+    return _said(row, None if row.run.trigger_event is None else tx.trigger_events.get(row.run.trigger_event))
+
+
+def adopt(
+    tx: Tx, worker: Worker, now: datetime, *, limit: int = AT_ONCE, rigs: frozenset[str] | None = None
+) -> list[RunRow]:
+    """Take up running runs of this node whose holder is gone; their processes may live or have ended."""
+    adopted = []
+    for before in tx.runs.orphans(worker.node, now, limit=limit, rigs=rigs):
+        lease = claim(before.run.lease, worker.owner, now)
+        after = RunRow(replace(before.run, lease=lease, last_activity_at=now), before.facts)
+        tx.runs.swap(before.run, after)
+        data = {"owner": worker.owner, "lease": lease.version}
+        tx.runs.add_event(NewRunEvent(before.run.id, now, "run_adopted", worker.actor, data=data))
+        adopted.append(after)
+    return adopted
+
+
+def _said(row: RunRow, event: TriggerEvent | None) -> dict[str, Any]:
+    payload = dict((event.payload if event is not None else None) or {})
+    return {
+        "automation": row.run.automation,
+        "run": row.run.id,
+        "trigger": {"id": row.facts.trigger, "kind": row.run.trigger_kind},
+        "slot": None if event is None else event.slot,
+        "fired_at": rfc3339(row.run.created_at),
+        "events": payload.get("events", []),
+        "payload": payload.get("payload"),
+    }
