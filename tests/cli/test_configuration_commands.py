@@ -51,9 +51,9 @@ def test_those_of_the_file_stand_beside_and_are_read_only(city: Path) -> None:
 
 def test_an_edit_changes_what_it_names(city: Path) -> None:
     at = ("--city", str(city), "configuration")
-    here(*at, "create", "site", "--model", "big", "--env", "A=1", "--env", "B=2")
-    changed = here(*at, "edit", "site", "--model", "", "--env", "C=3=3", "--no-env", "A", "--json").json
-    assert (changed["model"], changed["env"]) == (None, {"B": "2", "C": "3=3"})
+    here(*at, "create", "site", "--model", "big", "--mode", "plan", "--env", "A=1", "--env", "B=2")
+    changed = here(*at, "edit", "site", "--model", "", "--mode", "", "--env", "C=3=3", "--no-env", "A", "--json").json
+    assert (changed["model"], changed["mode"], changed["env"]) == (None, None, {"B": "2", "C": "3=3"})
     shown = here(*at, "show", "site")
     assert "C=3=3" in shown.out
 

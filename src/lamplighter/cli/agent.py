@@ -15,6 +15,8 @@ from lamplighter.kit.errors import Conflict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lamplighter.app.agents import Agents, Named
 
 agent = group("Long-lived workers, declared in city.toml and kept alive.")
@@ -30,6 +32,13 @@ def _agents() -> "Agents":
     from lamplighter.app.agents import Agents
 
     return Agents(city())
+
+
+def _do(name: str, act: "Callable[[Agents, Named], object]", text: str, **fields: bool) -> None:
+    """One act on one agent: what became of it as JSON, or the sentence a person reads."""
+    agents = _agents()
+    act(agents, agents.named(name))
+    output.record({"name": name, **fields}, text)
 
 
 def shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -134,27 +143,21 @@ def attach(name: str) -> None:
 @click.argument("message", nargs=-1, required=True)
 def nudge(name: str, message: tuple[str, ...]) -> None:
     """Type MESSAGE and Enter into its session."""
-    agents = _agents()
-    agents.nudge(agents.named(name), " ".join(message))
-    output.record({"name": name, "nudged": True}, f"Nudged {name}.")
+    _do(name, lambda agents, who: agents.nudge(who, " ".join(message)), f"Nudged {name}.", nudged=True)
 
 
 @agent.command("drain")
 @click.argument("name")
 def drain(name: str) -> None:
     """Ask it to finish what it does; when it has, it gets a fresh session."""
-    agents = _agents()
-    agents.drain(agents.named(name))
-    output.record({"name": name, "draining": True}, f"Asked {name} to finish.")
+    _do(name, lambda agents, who: agents.drain(who), f"Asked {name} to finish.", draining=True)
 
 
 @agent.command("undrain")
 @click.argument("name")
 def undrain(name: str) -> None:
     """Take back what `drain` asked."""
-    agents = _agents()
-    agents.undrain(agents.named(name))
-    output.record({"name": name, "draining": False}, f"{name} may go on.")
+    _do(name, lambda agents, who: agents.undrain(who), f"{name} may go on.", draining=False)
 
 
 @agent.command("restart")
@@ -170,9 +173,7 @@ def restart(name: str) -> None:
 @click.argument("name")
 def kill(name: str) -> None:
     """End its session at once; a running controller starts it again."""
-    agents = _agents()
-    agents.kill(agents.named(name))
-    output.record({"name": name, "killed": True}, f"Killed {name}.")
+    _do(name, lambda agents, who: agents.kill(who), f"Killed {name}.", killed=True)
 
 
 @agent.command("suspend")
@@ -201,9 +202,7 @@ def _switch(name: str, *, suspended: bool) -> None:
 @click.argument("name")
 def unquarantine(name: str) -> None:
     """Forget its crashes: it may be started again at once."""
-    agents = _agents()
-    agents.unquarantine(agents.named(name))
-    output.record({"name": name, "quarantined": False}, f"The crashes of {name} are forgotten.")
+    _do(name, lambda agents, who: agents.unquarantine(who), f"The crashes of {name} are forgotten.", quarantined=False)
 
 
 # ── from inside a session ─────────────────────────────────────────────────────────────────────────────────────────────

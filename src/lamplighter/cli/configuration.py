@@ -21,7 +21,7 @@ _OPTIONS = [
     click.option("--path", metavar="DIRECTORY", help="Where a run works, in place of a rig."),
     click.option("--preset", help="Which agent program."),
     click.option("--model", help="Which model it is asked to use."),
-    click.option("--mode", type=click.Choice(["approval", "plan", "full_access"]), help="What it may do."),
+    click.option("--mode", metavar="[approval|plan|full_access]", help="What it may do."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of its environment; may be repeated."),
 ]
 
