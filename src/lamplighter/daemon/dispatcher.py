@@ -79,11 +79,13 @@ class Dispatcher:
             if self._full:
                 break
             taken = await self._claim(room)
+            for started in taken.started:
+                self.worker.begin(started.row, started.trigger)
             for item in taken.items:
                 self._hand_over(item)
-            claimed += len(taken.items)
+            claimed += len(taken)
             self._next = taken.next_due_at
-            if not taken.items:  # held back by a pause, or another process was faster
+            if not len(taken):  # held back by a pause, or another process was faster
                 break
         self._idle = claimed == 0
         return claimed
@@ -107,9 +109,9 @@ class Dispatcher:
     def _room(self) -> int:
         return min(CLAIM_AT_ONCE, self.worker.room - len(self.handling.running), HANDLE_AT_ONCE)
 
-    async def _claim(self, room: int) -> outbox.Taken:
-        me, reach = self.worker.me.owner, self.worker.scene.reach
-        taken = await self.store.transact(outbox.take_due, me, self.clock.now(), limit=room, run=self.only, reach=reach)
+    async def _claim(self, room: int) -> runs.Taken:
+        me, reach = self.worker.me, self.worker.scene.reach
+        taken = await self.store.transact(runs.take_due, me, self.clock.now(), limit=room, run=self.only, reach=reach)
         crash_point(CrashPoint.ITEM_AFTER_CLAIM)
         return taken
 

@@ -52,9 +52,6 @@ class Handlers:
                 await self._failed(item, told, permanent=True)
                 return
             kind = ItemKind(item.kind)
-            if item.payload.get("action") == ActionKind.EXEC and kind is ItemKind.ENQUEUE_EXECUTE:
-                await self._start(item)  # a short transaction, best made together with others of its kind
-                return
             async with self.lanes.room(kind):
                 await self._dispatch(item, kind)
         except NotClaimed:

@@ -1,6 +1,5 @@
 """The outbox as transactions: claim a batch, settle under one's claim, recover what a worker left behind."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.acts import Act
@@ -27,30 +26,21 @@ def claim_due(
     tx: Tx, owner: str, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
 ) -> list[Item]:
     """The longest due items, now this owner's; those another process is claiming are left out. None in a pause."""
+    return [claimed(tx, item, owner, now) for item in due(tx, now, limit=limit, run=run, reach=reach)]
+
+
+def due(tx: Tx, now: datetime, *, limit: int, run: str | None, reach: Reach | None) -> list[Item]:
+    """The longest due items, locked; none in a pause."""
     city = tx.cities.find()
     if city is not None and city.paused_at is not None:
         return []
-    taken = []
-    for item in tx.outbox.due(now, limit=limit, run=run, reach=reach):
-        mine = claim(item, owner, now)
-        tx.outbox.swap(item, mine, now=now)
-        taken.append(mine)
-    return taken
+    return tx.outbox.due(now, limit=limit, run=run, reach=reach)
 
 
-@dataclass(frozen=True)
-class Taken:
-    items: list[Item]
-    next_due_at: datetime | None
-    """When the next of those that are left is due."""
-
-
-def take_due(
-    tx: Tx, owner: str, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
-) -> Taken:
-    """As `claim_due`, with what a dispatcher asks next."""
-    items = claim_due(tx, owner, now, limit=limit, run=run, reach=reach)
-    return Taken(items, tx.outbox.next_due_at(reach=reach))
+def claimed(tx: Tx, item: Item, owner: str, now: datetime) -> Item:
+    mine = claim(item, owner, now)
+    tx.outbox.swap(item, mine, now=now)
+    return mine
 
 
 def next_due_at(tx: Tx, *, reach: Reach | None = None) -> datetime | None:

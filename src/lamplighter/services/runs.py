@@ -16,7 +16,18 @@ from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services.ending import LAST_WORDS, TAKEN, TOPIC, Ending, again, end, snapshots_of, tell
-from lamplighter.services.starting import AT_ONCE, Started, Worker, adopt, hold, refuse, start, trigger_of
+from lamplighter.services.starting import (
+    AT_ONCE,
+    Started,
+    Taken,
+    Worker,
+    adopt,
+    hold,
+    refuse,
+    start,
+    take_due,
+    trigger_of,
+)
 from lamplighter.store.artifacts import ArtifactRow
 from lamplighter.store.runs import NewRunEvent, RunEvent, RunRow
 from lamplighter.store.tx import Tx
@@ -28,6 +39,7 @@ __all__ = [
     "TOPIC",
     "Ending",
     "Started",
+    "Taken",
     "Worker",
     "adopt",
     "end",
@@ -35,6 +47,7 @@ __all__ = [
     "refuse",
     "snapshots_of",
     "start",
+    "take_due",
     "tell",
     "trigger_of",
 ]

@@ -6,7 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.acts import Act
-from lamplighter.domain.delivery.outbox import Item, NotClaimed, put_off, settle
+from lamplighter.domain.automations.model import ActionKind
+from lamplighter.domain.delivery.outbox import Item, ItemKind, ItemState, NotClaimed, malformed, put_off, settle
+from lamplighter.domain.delivery.outbox import claim as claim_item
+from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.lease import LeaseHeld, claim
 from lamplighter.domain.runs.model import ACTIVE, By, Mover, RunState, move
 from lamplighter.kit.clock import rfc3339
@@ -47,27 +50,28 @@ class _Starting:
     said: dict[str, TriggerEvent]
 
     def start(self, item: Item, worker: Worker, now: datetime) -> Started | Refused | None:
-        mine, before = self.items.get(item.id), self.rows.get(item.payload["run"])
-        if mine is None:
-            return Refused(NotClaimed(item))
-        try:
-            settled = settle(mine, item.claims)
-        except NotClaimed as error:
-            return Refused(error)
+        found = self.items.get(item.id)
+        if found is None or found.state is not ItemState.CLAIMED or found.claims != item.claims:
+            return Refused(NotClaimed(found or item))
+        return self.begin(found, found, worker, now)
+
+    def begin(self, found: Item, mine: Item, worker: Worker, now: datetime) -> Started | None:
+        """`found` is the item as it stands in the store, `mine` as it is once claimed."""
+        before = self.rows.get(mine.payload["run"])
         if before is None or before.run.state is not RunState.READY:
-            self._settle(mine, settled, now)
+            self._settle(found, settle(mine, mine.claims), now)
             return None
         try:
             lease = claim(before.run.lease, worker.owner, now)
         except LeaseHeld as error:
-            self._settle(mine, put_off(mine, item.claims, error.lease.expires_at or now), now)
+            self._settle(found, put_off(mine, mine.claims, error.lease.expires_at or now), now)
             return None
         by = By(Mover.WORKER, worker.actor, lease.version)
         moved = move(replace(before.run, lease=lease), RunState.RUNNING, by, now)
         after = self.rows[moved.run.id] = RunRow(moved.run, replace(before.facts, node=worker.node))
         self.tx.runs.swap(before.run, after)
         tell(self.tx, moved, {"owner": worker.owner, "lease": lease.version})
-        self._settle(mine, settled, now)
+        self._settle(found, settle(mine, mine.claims), now)
         self.tx.wake(TOPIC)
         return Started(after, _said(after, self.said.get(after.run.trigger_event or "")))
 
@@ -93,6 +97,40 @@ def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> Started | None:
     """
     started: Started | None = one(start_many(tx, [Call((item, worker, now), {})]))
     return started
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one look at the outbox gave a process to do."""
+
+    started: list[Started]
+    """Commands, which need nothing but the word: they are running as of now."""
+    items: list[Item]
+    """All else that was due, claimed."""
+    next_due_at: datetime | None
+    """When the next of those that are left is due."""
+
+    def __len__(self) -> int:
+        return len(self.started) + len(self.items)
+
+
+def take_due(
+    tx: Tx, worker: Worker, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
+) -> Taken:
+    """Claim the longest due items, and start the commands among them in the same go."""
+    due = outbox.due(tx, now, limit=limit, run=run, reach=reach)
+    commands = [item for item in due if _is_command(item)]
+    items = [outbox.claimed(tx, item, worker.owner, now) for item in due if not _is_command(item)]
+    rows = tx.runs.lock_some(item.payload["run"] for item in commands) if commands else {}
+    said = tx.trigger_events.some(row.run.trigger_event for row in rows.values() if row.run.trigger_event)
+    this = _Starting(tx, rows, {item.id: item for item in commands}, said)
+    started = [this.begin(item, claim_item(item, worker.owner, now), worker, now) for item in commands]
+    return Taken([one for one in started if one is not None], items, tx.outbox.next_due_at(reach=reach))
+
+
+def _is_command(item: Item) -> bool:
+    is_exec = item.kind == ItemKind.ENQUEUE_EXECUTE and item.payload.get("action") == ActionKind.EXEC
+    return is_exec and not malformed(item.kind, item.payload)
 
 
 def hold(tx: Tx, item: Item, worker: Worker, now: datetime) -> RunRow | None:

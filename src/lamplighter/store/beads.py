@@ -57,11 +57,11 @@ WAITS_FOR = """
         SELECT needs_id FROM bead_needs WHERE city_id = :city AND bead_id = :start
         UNION SELECT n.needs_id FROM bead_needs AS n JOIN wanted ON n.bead_id = wanted.id WHERE n.city_id = :city)
     SELECT 1 AS found FROM wanted WHERE id = :goal LIMIT 1"""
-# A bead that was deleted meanwhile gets none.
+# A bead that was deleted meanwhile gets none. Asked row by row: as a join, all beads would be read for a few.
 ADD_LABEL = Write(
     """
     INSERT INTO bead_labels (city_id, bead_id, label) SELECT :city, :id, :label {each}
-    WHERE EXISTS (SELECT 1 FROM beads WHERE city_id = :city AND id = :id) ON CONFLICT DO NOTHING""",
+    WHERE (SELECT 1 FROM beads WHERE city_id = :city AND id = :id) = 1 ON CONFLICT DO NOTHING""",
     must=False,
 )
 CLOSE = Write(

@@ -53,6 +53,7 @@ POSTGRES = Dialect(
         "for_update": "FOR NO KEY UPDATE",
         "skip_claimed": "FOR NO KEY UPDATE SKIP LOCKED",
     },
-    any_of="IN (SELECT jsonb_array_elements_text(CAST(:NAME AS jsonb)))",
+    # An array, made once: joined with a list of unknown length, the table would often be read whole.
+    any_of="= ANY (ARRAY(SELECT jsonb_array_elements_text(CAST(:NAME AS jsonb))))",
     percent_parameters=True,
 )

@@ -22,8 +22,12 @@ from lamplighter.store.wakes import ALL, Wakes
 CHANNEL = "lamp_wake"
 POLL_SECONDS = 5.0
 SPACING_SECONDS = 0.005
+MOST_SPACING_SECONDS = 0.05
 """Least time between two rounds: the first after a rest goes at once, a stream of commits shares them."""
+REST = 2.0
+"""How long a round rests, by the time it took: numbering must not eat up a busy server."""
 RETRY_SECONDS = 0.5
+NUMBERED_AT_ONCE = 5000
 NOTIFY = "SELECT pg_notify('lamp_wake', :message)"
 UNNUMBERED = "SELECT 1 AS found FROM events WHERE seq IS NULL LIMIT 1"
 
@@ -40,7 +44,7 @@ def announce(connection: PostgresConnection, topics: Iterable[str]) -> None:
 
 def number_all(connection: PostgresConnection) -> None:
     crash_point(CrashPoint.STORE_BEFORE_NUMBERING)
-    while _number_some(connection) > 0:
+    while _unnumbered(connection) and _number_some(connection) == NUMBERED_AT_ONCE:
         pass
 
 
@@ -50,11 +54,9 @@ def _unnumbered(connection: PostgresConnection) -> bool:
 
 def _number_some(connection: PostgresConnection) -> int:
     db: Db = connection.tx.db
-    if not _unnumbered(connection):
-        return 0
     connection.raw.execute("BEGIN")
     try:
-        count = number_committed(db)
+        count = number_committed(db, limit=NUMBERED_AT_ONCE)
     except BaseException:
         connection.raw.execute("ROLLBACK")
         raise
@@ -115,9 +117,11 @@ class Postman:
                     topics, self._pending = self._pending, set()
                 if not topics and _unnumbered(connection):
                     topics = {EVENTS}  # another process died between its commit and the numbering
+                began = time.monotonic()
                 try:
                     announce(connection, topics)
-                    due = time.monotonic() + SPACING_SECONDS
+                    took = time.monotonic() - began
+                    due = began + took + min(max(SPACING_SECONDS, REST * took), MOST_SPACING_SECONDS)
                 except BaseException:
                     with self._posted:
                         self._pending |= topics
