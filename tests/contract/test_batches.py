@@ -1,0 +1,202 @@
+"""Calls that wait together are done together: each has its own answer, as if it had been alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.beads.model import NewBead
+from lamplighter.domain.runs.lease import LeaseLost
+from lamplighter.domain.runs.model import By, Mover, RunState
+from lamplighter.kit.ids import IdSource
+from lamplighter.ports.runs import RunUnknown
+from lamplighter.services import automations, firing, outbox, runs
+from lamplighter.services.rules import Rules
+from lamplighter.store.errors import StoreReadOnly
+from lamplighter.store.place import Place, PostgresPlace, open_store
+from lamplighter.store.runs import RunRow, StaleRun
+from lamplighter.store.tx import Store, Tx
+from lamplighter.store.wakes import Wakes
+from lamplighter.store.writes import Write
+from lamplighter.testing.contracts.store import AT, CITY
+
+RULES = Rules(ZoneInfo("UTC"))
+ACT = Act("tester", AT)
+ME = runs.Worker("own_1", "here")
+MANY = 30
+
+
+@pytest.fixture
+async def store(place: Place) -> AsyncIterator[Store]:
+    opened = open_store(place, CITY, Wakes())
+    await opened.transact(lambda tx: tx.cities.ensure("here", AT))
+    yield opened
+    await opened.close()
+
+
+async def add(store: Store, ids: IdSource, name: str, **keys: Any) -> None:
+    body = {"name": name, "exec": "true", "gate": "manual"} | keys
+    await store.transact(automations.create, body, rules=RULES, ids=ids, act=ACT)
+
+
+async def fire(store: Store, ids: IdSource, name: str, key: str | None = None) -> firing.Fired:
+    return await store.transact(firing.run_by_hand, firing.ByHand(name, key=key), rules=RULES, ids=ids, act=ACT)
+
+
+async def end(store: Store, ids: IdSource, run: str, lease: int, ending: runs.Ending | None = None) -> RunRow:
+    by = By(Mover.WORKER, "worker", lease)
+    return await store.transact(runs.end, run, ending or runs.Ending(RunState.SUCCEEDED), by, ids=ids, act=ACT)
+
+
+async def running(store: Store, ids: IdSource, count: int) -> list[str]:
+    fired = await asyncio.gather(*(fire(store, ids, "free") for _ in range(count)))
+    taken = await store.transact(runs.take_due, ME, AT, limit=count)
+    assert len(taken.started) == count
+    return [one.run for one in fired]
+
+
+def errors_of(answers: list[Any]) -> list[type]:
+    return [type(one) for one in answers if isinstance(one, Exception)]
+
+
+async def test_one_of_many_that_ask_at_once_is_run_and_the_others_are_told(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "single", overlap="skip")
+    answers = await asyncio.gather(*(fire(store, ids, "single") for _ in range(MANY)), return_exceptions=True)
+    assert errors_of(answers) == [firing.AlreadyRunning] * (MANY - 1)
+    assert len(await store.read(lambda tx: tx.runs.page())) == 1
+
+
+async def test_one_key_asked_for_many_times_at_once_is_one_run(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "free", overlap="allow")
+    answers = await asyncio.gather(
+        *(fire(store, ids, "free", key="same") for _ in range(MANY)), *(fire(store, ids, "free") for _ in range(MANY)),
+        return_exceptions=True,
+    )  # fmt: skip
+    assert len(errors_of(answers)) == MANY - 1
+    assert len(await store.read(lambda tx: tx.runs.page(limit=100))) == MANY + 1
+
+
+async def test_a_whole_run_made_in_a_batch_is_what_it_is_alone(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "free", overlap="allow")
+    made = await running(store, ids, MANY)
+    await asyncio.gather(*(end(store, ids, run, 1) for run in made))
+    for run in made:
+        shown = await store.read(runs.show, run)
+        assert [(event["from"], event["to"]) for event in shown["events"]] == [
+            (None, "ready"), ("ready", "running"), ("running", "succeeded"),
+        ]  # fmt: skip
+        bead = await store.read(lambda tx, bead=shown["bead"]: tx.beads.get(bead))
+        assert bead is not None
+        assert (bead.status, bead.labels) == ("closed", ("automation-run:free", "exec"))
+        said = await store.read(lambda tx, event=shown["trigger"]["event_id"]: tx.trigger_events.get(event))
+        assert said is not None
+        assert said.status == "completed"
+    assert await store.read(outbox.next_due_at) is None
+
+
+async def test_what_is_refused_in_a_batch_touches_none_of_the_others(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "free", overlap="allow")
+    made = await running(store, ids, MANY)
+    wrong_lease, *good = made
+    answers = await asyncio.gather(
+        end(store, ids, wrong_lease, 7), end(store, ids, "run_of_nobody", 1),
+        *(end(store, ids, run, 1) for run in (*good, good[0])),
+        return_exceptions=True,
+    )  # fmt: skip
+    assert errors_of(answers)[:2] == [LeaseLost, RunUnknown]
+    assert len(errors_of(answers)) == 3
+    states = await store.read(lambda tx: tx.runs.states(made))
+    assert [run for run, (state, *_) in states.items() if state is RunState.RUNNING] == [wrong_lease]
+
+
+async def test_what_cannot_be_written_fails_alone(store: Store, ids: IdSource, place: Place) -> None:
+    await add(store, ids, "free", overlap="allow")
+    bad, *good = await running(store, ids, MANY)
+    nul = runs.Ending(RunState.FAILED, output_tail="a\0b")
+    answers = await asyncio.gather(
+        end(store, ids, bad, 1, nul), *(end(store, ids, run, 1) for run in good), return_exceptions=True
+    )
+    refuses_nul = isinstance(place, PostgresPlace)
+    assert len(errors_of(answers)) == (1 if refuses_nul else 0)
+    states = await store.read(lambda tx: tx.runs.states(good))
+    assert {state for state, *_ in states.values()} == {RunState.SUCCEEDED}
+
+
+async def test_failures_that_end_together_are_all_counted(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "free", overlap="allow", auto_disable_after=3)
+    made = await running(store, ids, 5)
+    await store.transact(lambda tx: tx.db.execute("UPDATE runs SET trigger_kind = 'cron'", {}))
+    await asyncio.gather(*(end(store, ids, run, 1, runs.Ending(RunState.FAILED, "exit_1")) for run in made))
+    row = await store.read(lambda tx: tx.automations.named("free"))
+    assert row is not None
+    assert (row.enabled, row.failures) == (False, 5)
+    told = "SELECT count(*) AS count FROM events WHERE type = 'automation.disabled'"  # some have no number yet
+    counted = await store.read(lambda tx: tx.db.row(told, {}))
+    assert counted is not None
+    assert counted["count"] == 1
+
+
+async def test_a_stale_swap_is_told_as_such_although_it_was_held_back(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "free", overlap="allow")
+    [run] = await running(store, ids, 1)
+
+    def stale(tx: Tx) -> None:
+        row = tx.runs.get(run)
+        assert row is not None
+        tx.runs.swap(replace(row.run, state=RunState.READY), row)
+
+    with pytest.raises(StaleRun):
+        await store.transact(stale)
+
+
+async def test_two_writes_of_one_row_in_one_transaction_both_count(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "free", overlap="allow")
+    [run] = await running(store, ids, 1)
+
+    def twice(tx: Tx) -> None:
+        row = tx.runs.get(run)
+        assert row is not None
+        renamed = RunRow(replace(row.run, summary="first"), row.facts)
+        tx.runs.swap(row.run, renamed)
+        tx.runs.swap(renamed.run, RunRow(replace(renamed.run, summary="second"), row.facts))
+
+    await store.transact(twice)
+    assert (await store.read(runs.get, run)).run.summary == "second"
+
+
+async def test_what_was_held_back_is_seen_by_the_next_read(store: Store) -> None:
+    def write_and_read(tx: Tx) -> bool:
+        tx.beads.track("he-tracked1", NewBead("one", type="run"), run="run_x", now=AT)
+        return tx.beads.get("he-tracked1") is not None
+
+    assert await store.transact(write_and_read)
+
+
+async def test_a_read_refuses_what_was_held_back(store: Store) -> None:
+    with pytest.raises(StoreReadOnly):
+        await store.read(lambda tx: tx.beads.track("he-tracked2", NewBead("x", type="run"), run="run_x", now=AT))
+
+
+async def test_a_taken_id_of_a_tracking_bead_is_noticed(store: Store, ids: IdSource) -> None:
+    """Chance gives the same word twice: the second firing looks for another one, and nothing of it is lost."""
+    await add(store, ids, "free", overlap="allow")
+
+    class Stuck(IdSource):
+        words = iter(["aaaaaaaa", "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"])
+
+        def short(self, length: int) -> str:
+            return next(self.words)[:length]
+
+    stuck = Stuck(ids._clock)
+    fired = [await fire(store, stuck, "free") for _ in range(2)]
+    beads = {(await store.read(runs.get, one.run)).facts.bead for one in fired}
+    assert len(beads) == 2
+
+
+def test_a_write_says_where_its_rows_come_from() -> None:
+    with pytest.raises(ValueError, match="each"):
+        Write("UPDATE runs SET state = :state")
