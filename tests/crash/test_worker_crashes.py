@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from automation_watch import look, rows, wait_until
@@ -48,6 +49,14 @@ def others(crew: Crew, town: Path, barn: Path) -> None:
         crew.up(slot)
 
 
+def fire(town: Path, action: dict[str, Any]) -> str:
+    load = Load(town)
+    try:
+        return load.one(action)
+    finally:
+        load.close()
+
+
 def dies(crew: Crew, town: Path, point: str, kind: str = "worker") -> None:
     crew.live("first", town, kind, "east", point)
     assert crew.crashed("first") == -signal.SIGKILL
@@ -57,29 +66,21 @@ def cooked(tx: Tx) -> bool:
     return any(row.facts.wisp for row in tx.runs.page())
 
 
-@pytest.mark.parametrize("point", [point for point in EXEC_POINTS if point not in FIRING])
-def test_a_command_is_run_once(point: CrashPoint, town: Path, barn: Path, crew: Crew) -> None:
-    load = Load(town)
-    load.one(EXEC)
-    load.close()
+PIPELINE = [(EXEC, point) for point in EXEC_POINTS if point not in FIRING] + [(PROMPT, point) for point in AGENT_POINTS]
+
+
+@pytest.mark.parametrize(
+    ("action", "point"), PIPELINE, ids=lambda one: one.value if isinstance(one, CrashPoint) else ""
+)
+def test_a_run_is_done_once(action: dict[str, Any], point: CrashPoint, town: Path, barn: Path, crew: Crew) -> None:
+    fire(town, action)
     dies(crew, town, point)
     others(crew, town, barn)
     wait_until(town, quiet)
     check(town, [town, barn], 1)
 
 
-@pytest.mark.parametrize("point", AGENT_POINTS)
-def test_an_agent_is_started_and_prompted_once(point: CrashPoint, town: Path, barn: Path, crew: Crew) -> None:
-    load = Load(town)
-    load.one(PROMPT)
-    load.close()
-    dies(crew, town, point)
-    others(crew, town, barn)
-    wait_until(town, quiet)
-    check(town, [town, barn], 1)
-
-
-@pytest.mark.parametrize("passes", [8, 14, 20])
+@pytest.mark.parametrize("passes", [8, 20])
 @pytest.mark.parametrize("point", STORE)
 def test_before_and_after_any_commit(point: CrashPoint, passes: int, town: Path, barn: Path, crew: Crew) -> None:
     load = Load(town)
@@ -108,9 +109,7 @@ def test_a_controller_that_dies_while_it_fires_beside_workers(
 
 @pytest.mark.parametrize("point", COOK_POINTS)
 def test_a_formula_is_cooked_once(point: CrashPoint, town: Path, barn: Path, crew: Crew) -> None:
-    load = Load(town)
-    load.one(FORMULA)
-    load.close()
+    fire(town, FORMULA)
     dies(crew, town, point)
     others(crew, town, barn)
     wait_until(town, cooked)
@@ -124,9 +123,7 @@ def test_a_wisp_in_an_outside_store_is_made_once(point: CrashPoint, town: Path, 
     script.chmod(0o755)
     with (town / "city.toml").open("a", encoding="utf-8") as file:
         file.write('\n[beads]\nprovider = "exec:./beads.sh"\n')
-    load = Load(town)
-    run = load.one(FORMULA)
-    load.close()
+    run = fire(town, FORMULA)
     dies(crew, town, point)
     crew.live("second", town, "worker", "east")
     wait_until(town, cooked)

@@ -16,7 +16,7 @@ from workers import checkout, on_postgres, start
 from lamplighter.store.proof import key_of
 from lamplighter.store.runs import RunRow
 from lamplighter.store.tx import Tx
-from lamplighter.testing.processes import Children
+from lamplighter.testing.processes import Child, Children
 
 Lamp = Callable[..., "subprocess.CompletedProcess[str]"]
 RIG = '\n[[rigs]]\nname = "web"\npath = "web"\n'
@@ -57,6 +57,16 @@ def is_running(run: str) -> Callable[[Tx], bool]:
 
 def has_ended(run: str) -> Callable[[Tx], bool]:
     return lambda tx: tx.runs.states([run])[run][0].value not in {"queued", "enriching", "ready", "running"}
+
+
+def held_up(town: Path, lamp: Lamp, processes: Children, environment: dict[str, str]) -> tuple[Child, str]:
+    """A worker, and its run, whose command waits until somebody opens the FIFO `go`."""
+    os.mkfifo(town / "go")
+    define(lamp, "slow", "cat go > /dev/null; echo $LAMP_RUN_ID >> done.log")
+    worker = start(processes, environment, town, "worker")
+    run = fire(lamp, "slow")
+    wait_until(town, is_running(run))
+    return worker, run
 
 
 def test_on_sqlite_a_worker_is_refused_with_the_way_out(lamp: Lamp) -> None:
@@ -140,11 +150,7 @@ def test_without_a_node_that_holds_it_a_run_waits_and_doctor_says_for_what(
 def test_another_process_of_the_node_goes_on_at_once_with_what_a_killed_one_held(
     town: Path, lamp: Lamp, processes: Children, environment: dict[str, str]
 ) -> None:
-    os.mkfifo(town / "go")
-    define(lamp, "slow", "cat go > /dev/null; echo $LAMP_RUN_ID >> done.log")
-    first = start(processes, environment, town, "worker")
-    run = fire(lamp, "slow")
-    wait_until(town, is_running(run))
+    first, run = held_up(town, lamp, processes, environment)
     start(processes, environment, town, "worker")
     with (town / "go").open("w"):  # opens once the command has opened its end
         first.kill()
@@ -169,11 +175,7 @@ def cut_off(url: str, owner: str) -> None:
 def test_a_worker_that_is_taken_for_dead_ends_nothing_of_what_others_took_over(
     town: Path, lamp: Lamp, processes: Children, environment: dict[str, str], postgres_url: str, beside: int
 ) -> None:
-    os.mkfifo(town / "go")
-    define(lamp, "slow", "cat go > /dev/null; echo $LAMP_RUN_ID >> done.log")
-    first = start(processes, environment, town, "worker")
-    run = fire(lamp, "slow")
-    wait_until(town, is_running(run))
+    first, run = held_up(town, lamp, processes, environment)
     for _ in range(beside):
         start(processes, environment, town, "worker")
     owner = run_of(town, run).run.lease.owner

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from lamplighter.store.errors import ProofLost, StoreUnavailable
 
-
 SERVER_ASKS = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
 """How the server finds out that a machine vanished without a word; a process that died says so by its closed socket."""
 
