@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -20,15 +21,7 @@ from lamplighter.testing.contracts.store import AT, CITY, seen
 from lamplighter.testing.processes import children
 
 ACT = Act("tester", AT)
-HOLD = """
-import sys
-from pathlib import Path
-from lamplighter.store.place import open_proofs, parse_place
-proofs = open_proofs(parse_place(sys.argv[1], Path(sys.argv[2])))
-proofs.hold(sys.argv[3])
-print("held", flush=True)
-sys.stdin.read()
-"""
+HOLDER = Path(__file__).with_name("proof_child.py")
 
 
 @pytest.fixture
@@ -73,7 +66,7 @@ def test_a_proof_never_held_or_released_is_lost(place: Place) -> None:
 def test_a_killed_process_is_known_to_be_dead_and_a_living_one_to_live(place: Place) -> None:
     proofs = open_proofs(place)
     with children() as processes:
-        holder = processes.start(sys.executable, "-c", HOLD, url_of(place), str(place.runtime), "own_far")
+        holder = processes.start(sys.executable, str(HOLDER), url_of(place), str(place.runtime), "own_far")
         assert holder.line() == "held"
         assert not proofs.dead("own_far")
         holder.kill()

@@ -23,7 +23,7 @@ class Crew:
     def live(self, slot: str, city: Path, kind: str = "worker", name: str = "", point: str = "") -> None:
         """Begun, not up yet: `up` waits for that."""
         self.lit.pop(slot, None)
-        self.child.say(f"live {slot} {city} {kind} {name} {point}")
+        self.child.say(f"live {slot} {city} {kind} {name or '-'} {point}")
 
     def up(self, slot: str) -> int:
         """Its process id, once it is at work."""

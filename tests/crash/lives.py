@@ -5,6 +5,7 @@ is up; `kill SLOT` and `stop SLOT` end one, `wait SLOT` waits for one that kills
 `gone SLOT PID STATUS TIME`.
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from lamplighter.kit import crash, log
 from lamplighter.store import postgres
 from lamplighter.web import server
 
+DIE_WITH_PARENT = 1
 WARM = (surfaces, server, postgres)  # what they load after their start, loaded before the first
 
 
@@ -26,7 +28,8 @@ def live(slot: str, city: Path, kind: str, name: str = "", point: str = "") -> N
     env = {key: value for key, value in os.environ.items() if not key.startswith(("LAMP_", "GC_"))}
     settings = Settings(cwd=city, city=city, actor="tester", run=None, env=env)
     if point:
-        crash.arm(point)
+        where, _, passes = point.partition(":")
+        crash.arm(where, passes=int(passes or 0))
 
     def lit(_report: object) -> None:
         say("lit", slot, os.getpid())
@@ -34,7 +37,7 @@ def live(slot: str, city: Path, kind: str, name: str = "", point: str = "") -> N
     if kind == "up":
         run_city(settings, started=lit)
     else:
-        run_worker(settings, Wanted({}, name or None), started=lit)
+        run_worker(settings, Wanted({}, None if name in {"", "-"} else name), started=lit)
 
 
 def say(*words: object) -> None:
@@ -44,6 +47,7 @@ def say(*words: object) -> None:
 def fork(slot: str, *rest: str) -> int:
     child = os.fork()
     if child == 0:
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)  # none outlives the test, however that ends
         code = 1
         try:
             live(slot, Path(rest[0]), *rest[1:])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from automation_watch import look, rows, wait_until
+from crew import Crew
 from lamp_program import here
 
 from lamplighter.adapters.files.city import CityPaths
@@ -18,7 +19,6 @@ from lamplighter.testing.processes import Children
 
 KILLS = 200
 TIMED = 4
-LIVES = Path(__file__).with_name("daemon_lives.py")
 
 
 def define(city: Path, name: str, text: str) -> None:
@@ -76,22 +76,20 @@ def test_killed_again_and_again_nothing_is_lost_and_nothing_is_done_twice(city: 
     furnish(city)
     chance = random.Random(5267)
     emitter = Emitter(city)
-    daemon = processes.script(LIVES, str(city))
+    crew = Crew.hired(processes)
     for _ in range(KILLS):
-        daemon.say("live")
-        assert daemon.line() == "lit"
+        crew.live("one", city, "up")
+        crew.up("one")
         emitter.emit(chance.randrange(1, 4))
         _pass_some_commits(city, chance)
-        daemon.say("kill")
-        assert daemon.line() == "dead"
-    daemon.say("live")
-    assert daemon.line() == "lit"
+        crew.kill("one")
+    crew.live("one", city, "up")
+    crew.up("one")
     for name in ("timed0", "timed1", "timed2", "timed3"):  # else one may fire just before the stop and rightly wait
         assert here("--city", str(city), "automation", "disable", name).code == 0
     wait_until(city, all_heard)
     wait_until(city, nothing_under_way)
-    daemon.say("stop")
-    assert daemon.line() == "0"
+    assert crew.stop("one") == 0
     _check_runs(city)
     _check_events(city, emitter.count)
     emitter.close()

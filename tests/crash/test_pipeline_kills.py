@@ -17,8 +17,8 @@ from workers import checkout, on_postgres
 
 from lamplighter.testing.processes import Children
 
-KILLS = int(os.environ.get("LAMP_TEST_KILLS", "40"))
-RUNS = int(os.environ.get("LAMP_TEST_RUNS", "120"))
+KILLS = int(os.environ.get("LAMP_TEST_KILLS", "45"))
+RUNS = int(os.environ.get("LAMP_TEST_RUNS", "150"))
 LIMIT = 300 + 8 * KILLS
 WITHIN = 30 + RUNS / 4
 SEED = int(os.environ.get("LAMP_TEST_SEED", "5269"))

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from automation_watch import all_ended, look, rows, wait_until
 from workers import checkout, on_postgres, start
 
+from lamplighter.store.proof import key_of
 from lamplighter.store.runs import RunRow
 from lamplighter.store.tx import Tx
-from lamplighter.testing.processes import Children
+from lamplighter.testing.processes import Child, Children
 
 Lamp = Callable[..., "subprocess.CompletedProcess[str]"]
 RIG = '\n[[rigs]]\nname = "web"\npath = "web"\n'
@@ -55,6 +57,16 @@ def is_running(run: str) -> Callable[[Tx], bool]:
 
 def has_ended(run: str) -> Callable[[Tx], bool]:
     return lambda tx: tx.runs.states([run])[run][0].value not in {"queued", "enriching", "ready", "running"}
+
+
+def held_up(town: Path, lamp: Lamp, processes: Children, environment: dict[str, str]) -> tuple[Child, str]:
+    """A worker, and its run, whose command waits until somebody opens the FIFO `go`."""
+    os.mkfifo(town / "go")
+    define(lamp, "slow", "cat go > /dev/null; echo $LAMP_RUN_ID >> done.log")
+    worker = start(processes, environment, town, "worker")
+    run = fire(lamp, "slow")
+    wait_until(town, is_running(run))
+    return worker, run
 
 
 def test_on_sqlite_a_worker_is_refused_with_the_way_out(lamp: Lamp) -> None:
@@ -138,11 +150,7 @@ def test_without_a_node_that_holds_it_a_run_waits_and_doctor_says_for_what(
 def test_another_process_of_the_node_goes_on_at_once_with_what_a_killed_one_held(
     town: Path, lamp: Lamp, processes: Children, environment: dict[str, str]
 ) -> None:
-    os.mkfifo(town / "go")
-    define(lamp, "slow", "cat go > /dev/null; echo $LAMP_RUN_ID >> done.log")
-    first = start(processes, environment, town, "worker")
-    run = fire(lamp, "slow")
-    wait_until(town, is_running(run))
+    first, run = held_up(town, lamp, processes, environment)
     start(processes, environment, town, "worker")
     with (town / "go").open("w"):  # opens once the command has opened its end
         first.kill()
@@ -150,6 +158,37 @@ def test_another_process_of_the_node_goes_on_at_once_with_what_a_killed_one_held
     wait_until(town, has_ended(run))
     assert run_of(town, run).run.state == "succeeded"
     assert (town / "done.log").read_text().split() == [run]
+
+
+def cut_off(url: str, owner: str) -> None:
+    """The connection that holds the owner's proof of life breaks; its process lives on."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_locks WHERE locktype = 'advisory' AND granted "
+            "AND ((classid::bigint << 32) | objid::bigint) = %s AND mode = 'ExclusiveLock'",
+            (key_of(owner),),
+        ).fetchone()
+        assert row == (True,)
+
+
+@pytest.mark.parametrize("beside", [0, 1])
+def test_a_worker_that_is_taken_for_dead_ends_nothing_of_what_others_took_over(
+    town: Path, lamp: Lamp, processes: Children, environment: dict[str, str], postgres_url: str, beside: int
+) -> None:
+    first, run = held_up(town, lamp, processes, environment)
+    for _ in range(beside):
+        start(processes, environment, town, "worker")
+    owner = run_of(town, run).run.lease.owner
+    assert owner is not None
+    with (town / "go").open("w"):
+        cut_off(postgres_url, owner)
+        wait_until(town, lambda tx: any(event.type == "run_adopted" for event in tx.runs.events(run)))
+        wait_until(town, lambda tx: len(tx.owners.all()) == 1 + beside and all(
+            one.id != owner and one.node is not None for one in tx.owners.all()))  # fmt: skip
+    wait_until(town, has_ended(run))
+    assert (run_of(town, run).run.state, run_of(town, run).run.reason) == ("succeeded", "")
+    assert (town / "done.log").read_text().split() == [run]
+    assert first.process.poll() is None
 
 
 def test_a_lost_nodes_run_fails_and_a_retry_starts_it_elsewhere(

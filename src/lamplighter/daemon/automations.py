@@ -124,8 +124,9 @@ class AutomationLoops:
     def pipeline(self) -> list[Child]:
         """What takes runs to their end, and fires none."""
         within = self.scene.city.daemon.shutdown_timeout + STOP_EXTRA
+        stop = self.dispatcher.stop
         return [
-            Child("dispatcher", self.dispatcher.loop, stop=self.dispatcher.stop, stop_within=within),
+            Child("dispatcher", self.dispatcher.loop, stop=stop, stop_within=within, dropped_when_fenced=True),
             Child("worker", self.worker.loop),
         ]
 
@@ -194,5 +195,8 @@ class AutomationLoops:
             await asyncio.wait({watching})
 
     async def close(self) -> None:
+        """What is still under way is let go of, not ended: whoever comes next on this node takes it up."""
+        await self.dispatcher.handling.drop()
+        await self.worker.tasks.drop()
         await self.conditions.stop()
         await self.agents.close()

@@ -88,6 +88,11 @@ class Tasks:
         while self.running:
             await asyncio.wait(set(self.running))
 
+    async def drop(self) -> None:
+        for task in tuple(self.running):
+            task.cancel()
+        await self.all_done()
+
     def _done(self, task: "asyncio.Task[None]") -> None:
         self.running.discard(task)
         self.freed.set()

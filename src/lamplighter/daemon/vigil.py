@@ -16,7 +16,7 @@ from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store
 from lamplighter.store.vigil import PostgresVigil
 
-WATCH = timedelta(seconds=5)
+WATCH = timedelta(seconds=1)
 UNEASY = timedelta(milliseconds=200)
 UNEASY_TURNS = 10
 """After a burial, late writes of the dead are looked for this often: the server ends what it had been handed."""

@@ -149,10 +149,9 @@ class Worker:
         run = job.row.run.id
         try:
             ending = await self._ending(job)
-            if ending is not None:
-                await self._end(job.row, ending)
+            mine = ending is not None and await self._end(job.row, ending)
             job.leaving = True
-            await self._forget(job.row)
+            await (self._forget(job.row) if mine else self._forget_ended(job.row))
         except asyncio.CancelledError:
             if job.called_off is None:
                 raise  # this process is being torn down: whoever comes next adopts it
@@ -175,6 +174,9 @@ class Worker:
 
     async def _called_off(self, job: _Job) -> runs.Ending | None:
         run = job.row.run.id
+        if job.called_off is CalledOff.LOST and await self._runs_on(run):
+            log.get().info("run.taken_over", run=run)
+            return None  # by another process of this node: its processes are that one's now
         grace = min(GRACE, self.scene.city.daemon.shutdown_timeout)
         await self.runner.stop(run + PRECHECK, grace=timedelta(0))
         if _is_agent(job.row) and self.agents is not None:
@@ -238,7 +240,8 @@ class Worker:
         )
         return await self.runner.run(command)
 
-    async def _end(self, row: RunRow, ending: runs.Ending) -> None:
+    async def _end(self, row: RunRow, ending: runs.Ending) -> bool:
+        """False for a run that another has ended or taken over."""
         crash_point(CrashPoint.RUN_BEFORE_END)
         mover = Mover.FINALIZER if ending.stage is Stage.FINALIZER else Mover.WORKER
         by = By(mover, self.me.actor, row.run.lease.version)
@@ -251,7 +254,9 @@ class Worker:
             await self._while_store_is_away(end)
         except (LeaseLost, IllegalMove, StaleRun, RunUnknown) as error:
             log.get().info("run.ended_elsewhere", run=row.run.id, error=error.message)
+            return False
         crash_point(CrashPoint.RUN_AFTER_END)
+        return True
 
     async def _while_store_is_away(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A command has run: what it came to must be written down, however long the database is away."""
@@ -264,9 +269,12 @@ class Worker:
         return None
 
     async def _forget_ended(self, row: RunRow) -> None:
-        states = await self.store.read(lambda tx: tx.runs.states([row.run.id]))
-        if row.run.id not in states or states[row.run.id][0] is not RunState.RUNNING:
+        if not await self._runs_on(row.run.id):
             await self._forget(row)
+
+    async def _runs_on(self, run: str) -> bool:
+        states = await self.store.read(lambda tx: tx.runs.states([run]))
+        return run in states and states[run][0] is RunState.RUNNING
 
     async def _forget(self, row: RunRow) -> None:
         run = row.run.id

@@ -23,6 +23,8 @@ class Child:
     run: Callable[[], Awaitable[None]]
     stop: Callable[[], Awaitable[None]] | None = None
     stop_within: timedelta = timedelta(seconds=5)
+    dropped_when_fenced: bool = False
+    """Its stop would end what may be another's by then: after a fence it is cut off, as by a crash."""
 
 
 class TooManyRestarts(Exception):
@@ -42,6 +44,7 @@ class Supervisor:
     window: timedelta = timedelta(seconds=60)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _children: dict[str, Child] = field(default_factory=dict)
+    _fenced: bool = False
 
     async def run(self, children: list[Child]) -> None:
         """Ends by an exception, cancellation or TooManyRestarts of a child; returns only when every child did."""
@@ -53,6 +56,9 @@ class Supervisor:
             done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
             for task in done:
                 task.result()
+        except Fenced:
+            self._fenced = True
+            raise
         finally:
             await self._stop_all()
 
@@ -94,7 +100,8 @@ class Supervisor:
             await self._stop(self._children[name], self._tasks[name])
 
     async def _stop(self, child: Child, task: asyncio.Task[None]) -> None:
-        if child.stop is not None and not task.done():
+        dropped = self._fenced and child.dropped_when_fenced
+        if child.stop is not None and not task.done() and not dropped:
             try:
                 async with asyncio.timeout(child.stop_within.total_seconds()):
                     await child.stop()

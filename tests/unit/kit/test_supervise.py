@@ -97,6 +97,26 @@ async def test_another_error_with_a_kind_counts(fake_clock: FakeClock) -> None:
         await tree
 
 
+async def test_what_a_fence_drops_is_cut_off_and_not_stopped(fake_clock: FakeClock) -> None:
+    asked: list[str] = []
+
+    def stopping(name: str) -> Callable[[], Awaitable[None]]:
+        async def stop() -> None:
+            asked.append(name)
+
+        return stop
+
+    none = timedelta(0)
+    children = [
+        Child("kept", for_ever, stop=stopping("kept"), stop_within=none),
+        Child("dropped", for_ever, stop=stopping("dropped"), stop_within=none, dropped_when_fenced=True),
+        Child("fenced", Failing(100, lambda: Fenced("buried")).run),
+    ]
+    with pytest.raises(Fenced):
+        await Supervisor(fake_clock).run(children)
+    assert asked == ["kept"]
+
+
 async def test_a_fenced_child_ends_the_tree_at_once(fake_clock: FakeClock) -> None:
     child = Failing(100, lambda: Fenced("buried"))
     with pytest.raises(Fenced):

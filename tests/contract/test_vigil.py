@@ -1,0 +1,95 @@
+"""The ring of processes on PostgreSQL: a death is heard of at once, by whoever watches."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from lamplighter.daemon.vigil import Watchman
+from lamplighter.domain.acts import Act
+from lamplighter.kit.clock import SystemClock
+from lamplighter.services import owners
+from lamplighter.store.errors import ProofLost
+from lamplighter.store.owners import Owner
+from lamplighter.store.place import PostgresPlace, SqlitePlace, open_proofs, open_store
+from lamplighter.store.tx import Store
+from lamplighter.store.vigil import PostgresVigil, open_vigil
+from lamplighter.store.wakes import Wakes
+from lamplighter.testing.contracts.store import AT, CITY
+from lamplighter.testing.processes import Child, Children, children
+
+ACT = Act("tester", AT)
+HOLDER = Path(__file__).with_name("proof_child.py")
+
+
+@pytest.fixture
+async def store(postgres_place: PostgresPlace) -> AsyncIterator[Store]:
+    opened = open_store(postgres_place, CITY, Wakes())
+    await opened.transact(lambda tx: tx.cities.ensure("here", AT))
+    yield opened
+    await opened.close()
+
+
+async def watchman(place: PostgresPlace, store: Store, name: str) -> Watchman:
+    proofs = open_proofs(place)
+    await owners.enlist(store, proofs, Owner(name, "worker", "host", 1, AT), act=ACT)
+    return Watchman(store, SystemClock(), proofs, PostgresVigil(place.url), name, "worker")
+
+
+def other(started: Children, place: PostgresPlace, name: str) -> Child:
+    """Another process that holds a proof of life."""
+    child = started.script(HOLDER, place.url, str(place.runtime), name)
+    assert child.line() == "held"
+    return child
+
+
+async def register(store: Store, name: str) -> None:
+    await store.transact(owners.register, Owner(name, "worker", "host", 2, AT))
+
+
+def test_files_need_no_vigil(sqlite_place: SqlitePlace) -> None:
+    assert open_vigil(sqlite_place) is None
+
+
+async def test_a_death_ends_the_wait_and_the_dead_are_buried(postgres_place: PostgresPlace, store: Store) -> None:
+    me = await watchman(postgres_place, store, "own_1")
+    with children() as started:
+        child = other(started, postgres_place, "own_2")
+        await register(store, "own_2")
+        assert await me.tick() == []  # it lives
+        watching = asyncio.create_task(me.tick())
+        await asyncio.to_thread(child.kill)
+        buried = await watching or await me.tick()
+    assert buried == ["own_2"]
+    assert [one.id for one in await store.read(lambda tx: tx.owners.all())] == ["own_1"]
+    me.close()
+    me.proofs.release("own_1")
+
+
+async def test_who_joins_cuts_the_wait_short(postgres_place: PostgresPlace, store: Store) -> None:
+    me = await watchman(postgres_place, store, "own_1")
+    with children() as started:
+        other(started, postgres_place, "own_3")
+        await register(store, "own_3")
+        watching = asyncio.create_task(me.tick())
+        me.wake.set()
+        assert await watching == []
+    me.close()
+    me.proofs.release("own_1")
+
+
+async def test_alone_it_rests_and_still_lays_ghosts(postgres_place: PostgresPlace, store: Store) -> None:
+    me = await watchman(postgres_place, store, "own_1")
+    assert await me.tick() == []
+    assert me.until_next().total_seconds() > 0
+    me.close()
+    me.proofs.release("own_1")
+
+
+async def test_a_watchman_taken_for_dead_says_so(postgres_place: PostgresPlace, store: Store) -> None:
+    me = await watchman(postgres_place, store, "own_1")
+    me.proofs.release("own_1")
+    with pytest.raises(ProofLost):
+        await me.tick()
+    me.close()
