@@ -10,7 +10,7 @@ from typing import Any
 
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.app.wiring import OpenCity
-from lamplighter.kit import log
+from lamplighter.kit import heap, log
 from lamplighter.kit.errors import Unavailable
 from lamplighter.services.completing import Completions
 from lamplighter.services.rules import Rules
@@ -58,6 +58,7 @@ class HttpServer:
         tools = surface.toolbox(self.opened, completion=completion, automations=automations)
         app = web.build(surface.surface(self.opened, tools, self._ready))
         self._server = web.WebServer(app, listener=self._listener)
+        heap.settle()  # the last of what is loaded at the start
         try:
             await self._server.serve()
         finally:

@@ -5,16 +5,16 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from lamplighter.adapters.sessions import output, settling, shim, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.locks import NameLocks
+from lamplighter.adapters.sessions.processes.leftovers import Leftovers
 from lamplighter.adapters.sessions.processes.table import Identity, Process, is_alive
-from lamplighter.adapters.sessions.processes.tree import LEFTOVERS_AFTER, Marks, ProcessTable, end_all, members, send
+from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members, send
 from lamplighter.adapters.sessions.processes.watch import all_ended, watch
 from lamplighter.adapters.sessions.records import Record, Records, locked
 from lamplighter.adapters.sessions.watches import Watches
@@ -53,10 +53,10 @@ class SubprocessProvider:
         self._output_bytes = output_bytes
         self._endings = Endings()
         self._table = ProcessTable()
+        self._leftovers = Leftovers(self._table, clock)
         self._locks = NameLocks()
         self._watches = Watches()
         self._children: dict[str, int] = {}
-        self._aside: set[asyncio.Task[None]] = set()
 
     async def start(self, spec: SessionSpec) -> Seen:
         async with self._locks[spec.name]:
@@ -65,7 +65,7 @@ class SubprocessProvider:
                 raise SessionAlive(spec.name)
             record = await self._launch(spec)
             if before is not None:
-                self._do_aside(self._end_leftovers(before))
+                self._leftovers.end_soon(before.session_id)
         return await self._settled(spec, record)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
@@ -142,8 +142,7 @@ class SubprocessProvider:
 
     async def close(self) -> None:
         self._watches.cancel_all()
-        if self._aside:
-            await asyncio.wait(self._aside)
+        await self._leftovers.all_ended()
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -176,6 +175,7 @@ class SubprocessProvider:
             self._records.remove(spec.name)
             raise
         crash_point(CrashPoint.SESSION_AFTER_LAUNCH)
+        self._records.clear_away()
         return record, launched
 
     async def _settled(self, spec: SessionSpec, record: Record) -> Seen:
@@ -187,17 +187,6 @@ class SubprocessProvider:
         if not await settling.settle(self, spec, env, clock=self._clock, alive=alive):
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
         return await self._see(record)
-
-    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._aside.add(task)
-        task.add_done_callback(self._aside.discard)
-
-    async def _end_leftovers(self, before: Record) -> None:
-        """Processes of the former start that outlived their program; the new start need not wait for them."""
-        await self._clock.wait(asyncio.Event(), at_most=LEFTOVERS_AFTER)  # many that fall together share one look
-        marks = Marks(before.session_id, session="", city="")
-        await end_all(self._table, lambda table: members(table, (), marks), grace=GRACE)
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────────────────────
 
