@@ -106,7 +106,7 @@ def clear(path: Path) -> None:
         _cut(path, path.stat())
 
 
-def last_written(path: Path) -> datetime | None:
+def last_written(path: Path | str) -> datetime | None:
     try:
         return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)  # noqa: PTH116  a hot path
     except OSError:

@@ -42,6 +42,7 @@ class Records:
 
     def __init__(self, root: Path, city: str) -> None:
         self.root = root
+        self._place = os.fspath(root)
         self._city = city
         self._records: dict[SessionName, tuple[_Stamp, Record]] = {}
         self._metas: dict[SessionName, tuple[_Stamp, Mapping[str, str]]] = {}
@@ -81,7 +82,7 @@ class Records:
 
     def read(self, name: SessionName) -> Record | None:
         """None where there is none, where it is another city's, or where the file is damaged."""
-        path = self.home(name) / _RECORD
+        path = f"{self._place}/{session_name(name)}/{_RECORD}"  # a hot path: joining costs as much as looking
         known = self._records.get(name)
         stamp = _stamp(path)
         if stamp is None:
@@ -96,7 +97,7 @@ class Records:
 
     def all(self) -> Iterator[Record]:
         try:
-            names = sorted(os.listdir(self.root))  # noqa: PTH208  a hot path: plain names are half the cost
+            names = sorted(os.listdir(self._place))  # noqa: PTH208  a hot path: plain names are half the cost
         except FileNotFoundError:
             return
         except OSError as error:
@@ -137,7 +138,7 @@ class Records:
         )
 
     def meta(self, name: SessionName) -> Mapping[str, str]:
-        path = self.home(name) / _META
+        path = f"{self._place}/{session_name(name)}/{_META}"
         stamp, known = _stamp(path), self._metas.get(name)
         if stamp is None or known is None or known[0] != stamp:
             found = _load(path) or {}
@@ -193,9 +194,9 @@ def _put(path: Path, value: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
 
 
-def _load(path: Path) -> dict[str, Any] | None:
+def _load(path: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
@@ -217,7 +218,7 @@ def _decode(found: dict[str, Any] | None) -> Record | None:
         return None
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def _stamp(path: str) -> _Stamp | None:
     try:
         stat = os.stat(path)  # noqa: PTH116  a hot path
     except OSError:

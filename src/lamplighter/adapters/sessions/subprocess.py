@@ -6,7 +6,7 @@ import os
 import select
 import signal
 from collections.abc import AsyncIterator, Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from lamplighter.adapters.sessions import output, settling, shim, staging
@@ -53,7 +53,7 @@ class SubprocessProvider:
         self._output_bytes = output_bytes
         self._endings = Endings()
         self._table = ProcessTable()
-        self._leftovers = Leftovers(self._table, clock)
+        self._leftovers = Leftovers(self._table, clock, self._records.clear_away)
         self._locks = NameLocks()
         self._watches = Watches()
         self._children: dict[str, int] = {}
@@ -175,7 +175,6 @@ class SubprocessProvider:
             self._records.remove(spec.name)
             raise
         crash_point(CrashPoint.SESSION_AFTER_LAUNCH)
-        self._records.clear_away()
         return record, launched
 
     async def _settled(self, spec: SessionSpec, record: Record) -> Seen:
@@ -218,7 +217,8 @@ class SubprocessProvider:
         if program is None and status is None:
             return None
         alive = status is None and program is not None and is_alive(program)
-        return self._seen(record, alive=alive, pid=program.pid if program else None, status=status)
+        written = output.last_written(f"{home}/{shim.OUTPUT}")
+        return self._seen(record, written, alive=alive, pid=program.pid if program else None, status=status)
 
     async def _see(self, record: Record) -> Seen:
         seen = self._see_files(record)
@@ -227,10 +227,11 @@ class SubprocessProvider:
         marks = Marks(record.session_id, session="", city="")
         found = members(await self._table.look(), (), marks)
         seen = self._see_files(record)  # it may have come up since
-        return seen or self._seen(record, alive=bool(found), pid=found[0].pid if found else None, status=None)
+        return seen or self._seen(record, None, alive=bool(found), pid=found[0].pid if found else None, status=None)
 
-    def _seen(self, record: Record, *, alive: bool, pid: int | None, status: int | None) -> Seen:
-        written = output.last_written(self._records.home(record.name) / shim.OUTPUT)
+    def _seen(
+        self, record: Record, written: datetime | None, *, alive: bool, pid: int | None, status: int | None
+    ) -> Seen:
         return Seen(
             name=record.name,
             alive=alive,

@@ -46,7 +46,7 @@ class TmuxProvider:
         self._ids = ids
         self._tmux = TmuxClient(socket, {key: environ[key] for key in _SERVER_ENV if key in environ})
         self._table = ProcessTable()
-        self._leftovers = Leftovers(self._table, clock)
+        self._leftovers = Leftovers(self._table, clock, self._records.clear_away)
         self._sight = TmuxSight(self._tmux, self._records, self._table, clock, city)
         self._opening = Opening(self._tmux, self._records, clock, city)
         self._keyboard = Keyboard(self._tmux, clock)
@@ -193,7 +193,6 @@ class TmuxProvider:
             raise StartFailed(spec.name, "tmux did not show its pane")
         self._sight.last[spec.name] = pane
         self._watch_all([pane])
-        await asyncio.to_thread(self._records.clear_away)
         return self._sight.view(pane, record, alive=not pane.dead)
 
     async def _end(self, name: SessionName, pane: Pane | None, record: Record | None, grace: timedelta) -> None:

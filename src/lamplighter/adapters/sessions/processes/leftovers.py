@@ -1,6 +1,7 @@
-"""Processes of former starts that outlived their program: ended aside, many starts by one look at all processes."""
+"""What former starts left, processes that outlived their program and files: removed aside, for many starts at once."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -26,6 +27,7 @@ class Leftovers:
 
     table: ProcessTable
     clock: Clock
+    clear_away: Callable[[], None]
     _ids: set[str] = field(default_factory=set)
     _ending: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -43,4 +45,5 @@ class Leftovers:
     async def _end(self) -> None:
         await self.clock.wait(asyncio.Event(), at_most=AFTER)
         marks, self._ids = _OfStarts(frozenset(self._ids)), set()
+        await asyncio.to_thread(self.clear_away)
         await end_all(self.table, lambda table: members(table, (), marks), grace=GRACE)
