@@ -59,26 +59,19 @@ class Records:
         record = Record(
             spec.name, self._city, session_id, now, spec.work_dir, spec.takes_input, tuple(spec.process_names)
         )
-        fresh = self._made(f".new-{session_id}")
+        fresh = self.root / f".new-{session_id}"
         try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh.mkdir(mode=0o700)
             _put(fresh / _RECORD, asdict(record) | {"started_at": now.timestamp()})
             _put(fresh / _META, dict(spec.meta))
             furnish(fresh)
             self._set_aside(spec.name)
             fresh.rename(self.home(spec.name))
-        except BaseException:
-            _discard(fresh)
-            raise
-        return record
-
-    def _made(self, name: str) -> Path:
-        fresh = self.root / name
-        try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh.mkdir(mode=0o700)
         except OSError as error:
+            shutil.rmtree(fresh, ignore_errors=True)
             raise self._unusable("written", error) from error
-        return fresh
+        return record
 
     def read(self, name: SessionName) -> Record | None:
         """None where there is none, where it is another city's, or where the file is damaged."""

@@ -305,9 +305,16 @@ class SubprocessProvider:
         return record
 
     def _rotate(self) -> None:
+        """Raises the first error, after all others had their turn."""
+        failed: list[OSError] = []
         self._records.sweep(self._clock.now())
         for record in self._records.all():
-            output.rotate(self._records.home(record.name) / shim.OUTPUT, self._output_bytes)
+            try:
+                output.rotate(self._records.home(record.name) / shim.OUTPUT, self._output_bytes)
+            except OSError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
 
 def _write_all(fd: int, data: bytes, name: SessionName) -> None:
