@@ -8,7 +8,6 @@ from lamplighter.app.beads import bead_store
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.access import TokenBook, owner
 from lamplighter.kit import aio
-from lamplighter.mcp.server import HttpEndpoint, serve_stdio
 from lamplighter.ports.runs import AutomationService, CompletionService
 from lamplighter.services.completing import Completions
 from lamplighter.services.tool_automations import ToolAutomations
@@ -17,6 +16,7 @@ from lamplighter.store.place import open_store
 from lamplighter.store.wakes import Wakes
 from lamplighter.web.api import runs
 from lamplighter.web.auth import caller_in
+from lamplighter.web.deferred import Deferred, Endpoint
 from lamplighter.web.server import Part, Ready, Surface
 
 MCP_PATH = "/mcp"
@@ -34,8 +34,14 @@ def toolbox(
 
 
 def surface(city: OpenCity, tools: Toolbox, ready: Ready) -> Surface:
-    """The API and `/mcp`, behind the city's tokens."""
-    endpoint = HttpEndpoint(tools, caller_in)
+    """The API and `/mcp`, behind the city's tokens. The latter's library is half of the daemon, and often unused."""
+
+    def load() -> Endpoint:
+        from lamplighter.mcp.server import HttpEndpoint
+
+        return HttpEndpoint(tools, caller_in)
+
+    endpoint = Deferred(load)
     tokens = TokenBook(city_key(city.paths.runtime), owner_token(city.paths.runtime))
     routes = runs.routes(tools.completion) if tools.completion is not None else []
     return Surface(tokens, ready, routes, [Part(MCP_PATH, endpoint, endpoint.running)])
@@ -47,6 +53,8 @@ def serve_tools(city: OpenCity) -> None:
 
 
 async def _serve_tools(city: OpenCity) -> None:
+    from lamplighter.mcp.server import serve_stdio
+
     store = open_store(city.place, city.paths.city_id(), Wakes())
     automations = ToolAutomations(store, city.clock, city.ids, lambda: rules_of(city.config.city, city.settings.env))
     tools = toolbox(city, completion=Completions(store, city.clock, city.ids), automations=automations)
