@@ -2,12 +2,16 @@
 
 Every agent is the same small shell that writes its name and pid into a pipe and then sleeps. A replacement counts
 from the SIGKILL to the line in the pipe. Each of ours is a first relight: the memory of earlier deaths is cleared
-between two kills of one agent, for the later ones are meant to be slow.
+between two kills of one agent, for the later ones are meant to be slow; and each peer has come to rest before the next.
+
+    BENCH_AGENTS=200 BENCH_KILLS=200 BENCH_PEER_KILLS=10 BENCH_IDLE_S=32 BENCH_PROVIDERS="subprocess tmux"
+    BENCH_SLOW_MS=50 tells on standard error what our daemon logged from every kill that took longer
 """
 
 import contextlib
 import itertools
 import json
+import math
 import os
 import select
 import shutil
@@ -19,15 +23,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from lamplighter.adapters.control import ask
 
 MANY = int(os.environ.get("BENCH_AGENTS", "200"))
-KILLS = int(os.environ.get("BENCH_KILLS", "100"))
+KILLS = int(os.environ.get("BENCH_KILLS", "200"))
 PEER_KILLS = int(os.environ.get("BENCH_PEER_KILLS", "10"))
 IDLE_S = float(os.environ.get("BENCH_IDLE_S", "32"))
+SLOW_MS = float(os.environ.get("BENCH_SLOW_MS", "inf"))
 LIMIT_S = 120.0
 BIN = Path(sys.executable).parent
 AGENT = 'echo "$1 $$" >"$2"; exec sleep 100000'
@@ -105,7 +111,21 @@ class Ours:
         ask(self.root / ".gc/controller.sock", "unquarantine", session=f"gc-b-{name}")
 
     def rest(self) -> float:
-        return 0.0
+        return 0.1  # the last kill is on record, and its file system at rest
+
+    def tell_slow(self, since: float, took_ms: float) -> None:
+        at = datetime.fromtimestamp(since, UTC).isoformat()
+        lines = (self.root / "bench.log").read_text().splitlines()
+        print(f"{took_ms:.0f} ms from {at}:", *[line for line in lines if line[:23] >= at[:23]], sep="\n  ",
+              file=sys.stderr)  # fmt: skip
+
+    def servers(self) -> list[int]:
+        """Other processes that work for it at rest."""
+        asked = subprocess.run(
+            ["tmux", "-S", str(self.root / ".gc/tmux.sock"), "display-message", "-p", "#{pid}"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return [int(asked.stdout)] if self.provider == "tmux" else []
 
     def stop(self) -> None:
         if self.process is not None:
@@ -213,29 +233,35 @@ def lit(peer: Any, count: int, pipe: Pipe) -> Iterator[tuple[list[str], int, flo
 def relights(peer: Any, pipe: Pipe, names: list[str], kills: int) -> dict[str, float]:
     times = []
     for name in itertools.islice(itertools.cycle(names), kills):
-        time.sleep(peer.rest())
         if kills > len(names):
             peer.forget(name)
-        time.sleep(0.02)  # whatever the last kill stirred up has come to rest
+        time.sleep(peer.rest())
+        since = time.time()
         times.append(pipe.replaced(name) * 1000)
+        if times[-1] > SLOW_MS and isinstance(peer, Ours):
+            peer.tell_slow(since, times[-1])
     ranked = sorted(times)
-    worst = ranked[min(len(ranked) - 1, round(len(ranked) * 0.99))]
+    worst = ranked[math.ceil(len(ranked) * 0.99) - 1]
     return {"kills": kills, "p50_ms": round(statistics.median(ranked), 2), "p99_ms": round(worst, 2)}
 
 
-def at_rest(pid: int) -> dict[str, float]:
+def at_rest(pids: list[int]) -> dict[str, float]:
     """Memory, and the share of a core used while nothing happens."""
-    before, began = cpu(pid), time.monotonic()
+    before, began = sum(map(cpu, pids)), time.monotonic()
     time.sleep(IDLE_S)
-    used = (cpu(pid) - before) / (time.monotonic() - began)
+    used = (sum(map(cpu, pids)) - before) / (time.monotonic() - began)
+    return {"rss_mb": round(sum(map(rss_mb, pids)), 1), "idle_cpu_percent": round(used * 100, 3)}
+
+
+def rss_mb(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
-    rss = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
-    return {"rss_mb": round(rss / 1024, 1), "idle_cpu_percent": round(used * 100, 3)}
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
 
 def cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds, to the nanosecond: the ticks of `stat` are as long as all that happens in a minute of rest."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def supervised(make: Any, base: Path, kills: int) -> dict[str, Any]:
@@ -247,7 +273,7 @@ def supervised(make: Any, base: Path, kills: int) -> dict[str, Any]:
     peer, pipe = make(base / "many"), Pipe(base / "p2")
     with lit(peer, MANY, pipe) as (names, pid, start):
         time.sleep(2 + peer.rest())
-        rest = at_rest(pid)
+        rest = at_rest([pid, *(peer.servers() if isinstance(peer, Ours) else [])])
         many = relights(peer, pipe, names, min(kills, MANY))
         for name in names:
             peer.forget(name)
@@ -266,14 +292,20 @@ def main() -> None:
         for provider in os.environ.get("BENCH_PROVIDERS", "subprocess tmux").split():
             ours = supervised(lambda root, provider=provider: Ours(root, provider), base / provider, KILLS)
             them = peers["supervisord"]
+            ahead = {
+                f"{count}_{part}": round(them[count][part] / ours[count][part], 1)
+                for count in ("one", "many")
+                for part in ("p50_ms", "p99_ms")
+            }
             goals = {
                 "median under 25 ms": max(ours["one"]["p50_ms"], ours["many"]["p50_ms"]) < 25,
-                "median 30x ahead": all(ours[k]["p50_ms"] * 30 <= them[k]["p50_ms"] for k in ("one", "many")),
-                "p99 30x ahead": all(ours[k]["p99_ms"] * 30 <= them[k]["p99_ms"] for k in ("one", "many")),
+                "median 30x ahead": min(ahead["one_p50_ms"], ahead["many_p50_ms"]) >= 30,
+                "p99 30x ahead": min(ahead["one_p99_ms"], ahead["many_p99_ms"]) >= 30,
                 "all back no later": ours["all_s"] <= them["all_s"],
                 "idle CPU no more": ours["idle_cpu_percent"] <= them["idle_cpu_percent"],
             }
-            line = {"bench": "patrol", "provider": provider, "agents": MANY, "ours": ours, **peers, "goals": goals}
+            line = {"bench": "patrol", "provider": provider, "agents": MANY, "ours": ours, **peers,
+                    "times_ahead_of_supervisord": ahead, "goals": goals}  # fmt: skip
             print(json.dumps(line), flush=True)
     finally:
         shutil.rmtree(base, ignore_errors=True)

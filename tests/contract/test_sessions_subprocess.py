@@ -181,3 +181,24 @@ class TestSubprocess(LocalSessionContract):
         spec = puppet("alpha", tmp_path, readiness=Readiness(mark="never"))
         with pytest.raises(StartFailed, match="bad config"):
             await provider.start(replace(spec, command=("/bin/sh", "-c", "echo bad config; exit 1")))
+
+    async def test_variables_of_any_name_reach_the_program_as_they_are(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = cities.open()
+        names = ("dir", "boot", "work", "start", "pid", "inner")
+        env = {"PATH": os.environ["PATH"]} | {name: f"mine {name}" for name in names}
+        await provider.start(puppet("alpha", tmp_path, env=env))
+        for name in names:
+            await provider.nudge(ALPHA, f"env {name}")
+            await shows(provider, ALPHA, f"env {name} is mine {name}")
+
+    async def test_an_output_that_cannot_be_read_is_told_in_its_place(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        await provider.start(puppet("alpha", tmp_path))
+        await shows(provider, ALPHA, "ready")
+        output = provider._records.home(ALPHA) / "output"
+        output.unlink()
+        output.mkdir()
+        assert "output cannot be read: Is a directory" in await provider.peek(ALPHA)
+        assert (await provider.seen())[ALPHA].alive

@@ -1,6 +1,8 @@
 """The HTTP base over a real socket: health, tokens, completion, problems."""
 
 import socket
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
@@ -24,6 +26,13 @@ async def test_health_is_told_without_a_token(city: Served) -> None:
     found = await city.call("GET", "/readyz")
     assert (found.status_code, found.json()["detail"]) == (503, "The database does not answer.")
     assert (await city.call("GET", "/healthz")).status_code == 200
+
+
+async def test_every_answer_is_dated(city: Served) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    dates = [(await city.call("GET", "/healthz")).headers.get_list("date") for _ in range(2)]
+    assert [len(found) for found in dates] == [1, 1]
+    assert all(before <= parsedate_to_datetime(found[0]) <= datetime.now(UTC) for found in dates)
 
 
 async def test_a_run_s_token_completes_its_run(city: Served) -> None:

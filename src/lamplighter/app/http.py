@@ -14,7 +14,7 @@ from typing import Any
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.scene import Scene
-from lamplighter.kit import log
+from lamplighter.kit import heap, log
 from lamplighter.kit.errors import Unavailable
 from lamplighter.services.completing import Completions
 from lamplighter.services.configurations import Configurations
@@ -67,6 +67,7 @@ class HttpServer:
         chosen = Configurations(self.store, self.opened.clock, lambda: self.scene().city)
         app = web.build(surface.surface(self.opened, tools, self._ready, chosen=chosen))
         self._server = web.WebServer(app, listener=self._listener)
+        heap.settle()  # the last of what is loaded at the start
         try:
             await self._server.serve()
         finally:

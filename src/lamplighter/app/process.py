@@ -34,7 +34,7 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
 from lamplighter.domain.sessions.model import SessionName
-from lamplighter.kit import aio, log
+from lamplighter.kit import aio, heap, log
 from lamplighter.kit.clock import SystemClock, rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
@@ -110,6 +110,7 @@ class _Process:
             self._lifetime.on_signals()
             await self._tell("controller.started", controller, {"pid": os.getpid(), "version": __version__})
             stack.push_async_callback(if_possible, self._tell, "controller.stopped", controller, {"pid": os.getpid()})
+            heap.settle()
             started(report)
             await self._supervise(controller)
             if self._stop.is_set():

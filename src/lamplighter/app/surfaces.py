@@ -8,7 +8,6 @@ from lamplighter.app.beads import bead_store
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.access import TokenBook, owner
 from lamplighter.kit import aio
-from lamplighter.mcp.server import HttpEndpoint, serve_stdio
 from lamplighter.ports.runs import AutomationService, CompletionService
 from lamplighter.services.completing import Completions
 from lamplighter.services.configurations import Configurations
@@ -18,6 +17,7 @@ from lamplighter.store.place import open_store
 from lamplighter.store.wakes import Wakes
 from lamplighter.web.api import configurations, runs
 from lamplighter.web.auth import caller_in
+from lamplighter.web.deferred import Deferred, Endpoint
 from lamplighter.web.server import Part, Ready, Surface
 
 MCP_PATH = "/mcp"
@@ -35,8 +35,14 @@ def toolbox(
 
 
 def surface(city: OpenCity, tools: Toolbox, ready: Ready, *, chosen: Configurations | None = None) -> Surface:
-    """The API and `/mcp`, behind the city's tokens."""
-    endpoint = HttpEndpoint(tools, caller_in)
+    """The API and `/mcp`, behind the city's tokens. The latter's library is half of the daemon, and often unused."""
+
+    def load() -> Endpoint:
+        from lamplighter.mcp.server import HttpEndpoint
+
+        return HttpEndpoint(tools, caller_in)
+
+    endpoint = Deferred(load)
     tokens = TokenBook(city_key(city.paths.runtime), owner_token(city.paths.runtime))
     routes = runs.routes(tools.completion) if tools.completion is not None else []
     routes += configurations.routes(chosen) if chosen is not None else []
@@ -49,6 +55,8 @@ def serve_tools(city: OpenCity) -> None:
 
 
 async def _serve_tools(city: OpenCity) -> None:
+    from lamplighter.mcp.server import serve_stdio
+
     store = open_store(city.place, city.paths.city_id(), Wakes())
     automations = ToolAutomations(store, city.clock, city.ids, lambda: rules_of(city.config.city, city.settings.env))
     tools = toolbox(city, completion=Completions(store, city.clock, city.ids), automations=automations)

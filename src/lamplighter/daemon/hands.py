@@ -62,7 +62,7 @@ class Hands:
         finally:
             if building is not None and not building.done():
                 building.cancel()
-            await self.memory.flush()
+            self.memory.flush_soon()
         return True
 
     def _begun(self, actions: Sequence[Action]) -> "asyncio.Future[SessionSpec] | None":

@@ -47,6 +47,7 @@ class Memory:
     _pending: list[tuple[int, Fact]] = field(default_factory=list)
     _last_turn: int = 0
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _soon: asyncio.Task[None] | None = None
 
     async def load(self, window: timedelta, *, keep_quarantine: bool) -> None:
         """What earlier controllers left. Without `keep_quarantine` starts of theirs do not count."""
@@ -107,6 +108,19 @@ class Memory:
         self._pending.append((self.turns.get(session, 0), fact))
         if len(self._pending) > MOST_PENDING:
             del self._pending[0]
+
+    def flush_soon(self) -> None:
+        """Record what waits, and nobody waits for that: an agent that ends meanwhile is relit before it is done."""
+        if self._soon is None:
+            self._soon = asyncio.create_task(self._flush_aside(), name="agents' records")
+
+    async def _flush_aside(self) -> None:
+        await asyncio.sleep(0)  # who comes in this same turn of the loop is served along
+        self._soon = None
+        try:
+            await self.flush()
+        except LampError as error:  # whoever looks at all agents next is told the same, and acts on it
+            log.get().warning("agents.unrecorded", error=error.message)
 
     async def flush(self) -> None:
         """Record what waits; what happened side by side in the order it was decided.

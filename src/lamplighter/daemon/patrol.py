@@ -146,6 +146,7 @@ class Patrol:
         while self._ended or self._done or self._is_due():
             await self.tick()
             await self._rest()
+        await self.memory.flush()
 
     async def _rest(self) -> None:
         await self.demand.settled()

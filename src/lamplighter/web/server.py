@@ -2,7 +2,7 @@
 
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.web.auth import Authenticate, Tokens
 from lamplighter.web.errors import on_bug, on_http_error, on_lamp_error, problem
 from lamplighter.web.listening import bound, url_of
+from lamplighter.web.quiet import QuietServer
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
@@ -88,7 +89,7 @@ class WebServer:
         config = uvicorn.Config(
             app, lifespan="on", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
         )
-        self._server = _Quiet(config)
+        self._server = QuietServer(config)
 
     @property
     def port(self) -> int:
@@ -107,10 +108,4 @@ class WebServer:
 
     def stop(self) -> None:
         """Requests under way are answered; `serve` returns after them."""
-        self._server.should_exit = True
-
-
-class _Quiet(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+        self._server.stop()

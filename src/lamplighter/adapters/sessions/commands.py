@@ -125,6 +125,7 @@ class ShimCommands:
         crash_point(CrashPoint.COMMAND_BEFORE_LAUNCH)
         launched = shim.launch(home, line, dict(command.env) | paths | record.env(), command.work_dir)
         crash_point(CrashPoint.COMMAND_AFTER_LAUNCH)
+        self._records.clear_away()
         return record, launched
 
     async def _was_started(self, record: Record) -> bool:

@@ -22,10 +22,16 @@ def older(path: Path) -> Path:
 
 
 def tail(path: Path, lines: int) -> str:
-    """The last lines, reaching into the rotated file where the present one is short; everything for 0 or less."""
-    data = _last(path, lines)
-    if lines <= 0 or data.count(b"\n") < lines:
-        data = _last(older(path), lines) + data
+    """The last lines, reaching into the rotated file where the present one is short; everything for 0 or less.
+
+    What cannot be read is told in its place: those who ask go on with or without it.
+    """
+    try:
+        data = _last(path, lines)
+        if lines <= 0 or data.count(b"\n") < lines:
+            data = _last(older(path), lines) + data
+    except OSError as error:
+        return f"[{path} cannot be read: {error.strerror}]"
     found = data.decode(errors="replace").splitlines()
     return "\n".join(found[-lines:] if lines > 0 else found)
 
@@ -106,7 +112,7 @@ def clear(path: Path) -> None:
         _cut(path, path.stat())
 
 
-def last_written(path: Path) -> datetime | None:
+def last_written(path: Path | str) -> datetime | None:
     try:
         return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)  # noqa: PTH116  a hot path
     except OSError:

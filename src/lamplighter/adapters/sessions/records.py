@@ -43,14 +43,20 @@ class Records:
 
     def __init__(self, root: Path, city: str) -> None:
         self.root = root
+        self._place = os.fspath(root)
         self._city = city
         self._records: dict[SessionName, tuple[_Stamp, Record]] = {}
+        self._metas: dict[SessionName, tuple[_Stamp, Mapping[str, str]]] = {}
+        self._aside: list[Path] = []
 
     def home(self, name: SessionName) -> Path:
         return self.root / session_name(name)
 
     def create(self, spec: SessionSpec, session_id: str, now: datetime, furnish: Callable[[Path], None]) -> Record:
-        """Replace what stands under that name by a new record; `furnish` adds the provider's files first."""
+        """Replace what stands under that name by a new record; `furnish` adds the provider's files first.
+
+        What stood there is gone under its name; its files stay until `clear_away`, for a start waits for none of that.
+        """
         record = Record(
             spec.name, self._city, session_id, now, spec.work_dir, spec.takes_input, tuple(spec.process_names)
         )
@@ -58,18 +64,19 @@ class Records:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh.mkdir(mode=0o700)
+            _put(fresh / _RECORD, asdict(record) | {"started_at": now.timestamp()})
+            _put(fresh / _META, dict(spec.meta))
+            furnish(fresh)
+            self._set_aside(spec.name)
+            fresh.rename(self.home(spec.name))
         except OSError as error:
+            shutil.rmtree(fresh, ignore_errors=True)
             raise self._unusable("written", error) from error
-        _write(fresh / _RECORD, asdict(record) | {"started_at": now.timestamp()})
-        _write(fresh / _META, dict(spec.meta))
-        furnish(fresh)
-        self.remove(spec.name)
-        fresh.rename(self.home(spec.name))
         return record
 
     def read(self, name: SessionName) -> Record | None:
         """None where there is none, where it is another city's, or where the file is damaged."""
-        path = self.home(name) / _RECORD
+        path = f"{self._place}/{session_name(name)}/{_RECORD}"  # a hot path: joining costs as much as looking
         known = self._records.get(name)
         stamp = _stamp(path)
         if stamp is None:
@@ -84,7 +91,7 @@ class Records:
 
     def all(self) -> Iterator[Record]:
         try:
-            names = sorted(os.listdir(self.root))  # noqa: PTH208  a hot path: plain names are half the cost
+            names = sorted(os.listdir(self._place))  # noqa: PTH208  a hot path: plain names are half the cost
         except FileNotFoundError:
             return
         except OSError as error:
@@ -95,11 +102,21 @@ class Records:
 
     def remove(self, name: SessionName) -> None:
         """Gone at once under its name; the files follow, so that a kill in between leaves no half session."""
+        self._set_aside(name)
+        self.clear_away()
+
+    def clear_away(self) -> None:
+        while self._aside:
+            with contextlib.suppress(IndexError):  # another thread took it
+                _discard(self._aside.pop())
+
+    def _set_aside(self, name: SessionName) -> None:
         gone = self.root / f".old-{_mark(os.getpid())}-{os.urandom(6).hex()}"
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             self.home(name).rename(gone)
-            _discard(gone)
+            self._aside.append(gone)
         self._records.pop(name, None)
+        self._metas.pop(name, None)
 
     def sweep(self) -> None:
         """Remove what a killed process left half made or half removed; what a living one is at is left to it."""
@@ -115,8 +132,15 @@ class Records:
         )
 
     def meta(self, name: SessionName) -> Mapping[str, str]:
-        found = _load(self.home(name) / _META)
-        return {str(key): str(value) for key, value in found.items()} if found else NOTHING
+        path = f"{self._place}/{session_name(name)}/{_META}"
+        stamp, known = _stamp(path), self._metas.get(name)
+        if stamp is None or known is None or known[0] != stamp:
+            found = _load(path) or {}
+            meta = {str(key): str(value) for key, value in found.items()} or NOTHING
+            if stamp is None:
+                return meta
+            known = self._metas[name] = (stamp, meta)
+        return known[1]
 
     def change_meta(self, name: SessionName, change: Callable[[dict[str, str]], object]) -> None:
         """Read, change and replace under a lock: agents write their own marks from other processes."""
@@ -125,7 +149,7 @@ class Records:
         with locked(self.home(name), "meta"):
             kept = dict(self.meta(name))
             change(kept)
-            _write(self.home(name) / _META, kept)
+            _replace(self.home(name) / _META, kept)
 
 
 @contextlib.contextmanager
@@ -161,15 +185,19 @@ def _discard(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _write(path: Path, value: Mapping[str, Any]) -> None:
+def _replace(path: Path, value: Mapping[str, Any]) -> None:
     fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    _put(fresh, value)
     fresh.replace(path)
 
 
-def _load(path: Path) -> dict[str, Any] | None:
+def _put(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def _load(path: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
@@ -191,7 +219,7 @@ def _decode(found: dict[str, Any] | None) -> Record | None:
         return None
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def _stamp(path: str) -> _Stamp | None:
     try:
         stat = os.stat(path)  # noqa: PTH116  a hot path
     except OSError:

@@ -20,47 +20,40 @@ _PROGRAM = "program"
 _SHIM = "shim"
 _EXIT = "exit"
 _START_LIMIT_MS = 30_000
+_SIGNALS = sorted(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 # Whoever started it may be dead before it says so: it then speaks into a broken pipe, and goes on.
-# Only builtins, so that an environment without a PATH does no harm; `ps` is for systems without /proc.
-_STAMP = """
+# Only builtins, so that an environment without a PATH does no harm; `ps` is for systems without /proc. A subshell's
+# `$$` is not its own pid. The variables have a prefix, for the program's environment is this shell's too.
+_SCRIPT = """
 stamp() {
-  if read -r line 2>/dev/null </proc/$1/stat; then set -- $line; start=${22}
-  else set -- $(LC_ALL=C /bin/ps -o lstart= -p "$1"); start=$*; fi
+  if read -r lamp_line 2>/dev/null </proc/$1/stat; then set -- $lamp_line; lamp_start=${22}
+  else set -- $(LC_ALL=C /bin/ps -o lstart= -p "$1"); lamp_start=$*; fi
 }
-"""
-_INNER = (
-    _STAMP
-    + """
-dir=$1 boot=$2; shift 2
-stamp $$
-printf '%s\\n%s\\n%s\\n' "$$" "$start" "$boot" >"$dir/program" || exit 125
-trap '' PIPE
-printf 'started\\n' 2>/dev/null >&3
-trap - PIPE
-exec 3>&-
-exec "$@"
-"""
-)
-_OUTER = (
-    _STAMP
-    + """
 trap : HUP INT QUIT TERM
 exec 3>&1 4>&2 2>/dev/null
-inner=$1 dir=$2 boot=$3 work=$4; shift 4
+lamp_dir=$1 lamp_boot=$2 lamp_work=$3; shift 3
 stamp $$
-printf '%s\\n%s\\n%s\\n' "$$" "$start" "$boot" >"$dir/shim" || exit 125
-cd -- "$work" 2>&4 || exit 125
+printf '%s\\n%s\\n%s\\n' "$$" "$lamp_start" "$lamp_boot" >"$lamp_dir/shim" || exit 125
+cd -- "$lamp_work" 2>&4 || exit 125
 unset OLDPWD
-/bin/sh -c "$inner" lamp-program "$dir" "$boot" "$@" >&4 2>&4 4>&-
-printf '%s\\n' "$?" >"$dir/exit"
+(
+  read -r lamp_pid lamp_line 2>/dev/null </proc/self/stat || lamp_pid=$(exec /bin/sh -c 'echo "$PPID"')
+  stamp "$lamp_pid"
+  printf '%s\\n%s\\n%s\\n' "$lamp_pid" "$lamp_start" "$lamp_boot" >"$lamp_dir/program" || exit 125
+  trap '' PIPE
+  printf 'started\\n' 2>/dev/null >&3
+  trap - PIPE
+  exec 3>&-
+  exec "$@"
+) >&4 2>&4 4>&-
+printf '%s\\n' "$?" >"$lamp_dir/exit"
 """
-)
 
 
 @dataclass(frozen=True)
 class Launched:
-    """`shim` is our child until it is waited for; `started` says that the program's own shell got as far as exec."""
+    """`shim` is our child until it is waited for; `started` says that what becomes the program got as far as exec."""
 
     shim: int
     started: bool
@@ -81,7 +74,7 @@ def launch(home: Path, command: tuple[str, ...], env: dict[str, str], work_dir: 
     try:
         pid = os.posix_spawn(
             "/bin/sh",
-            ["/bin/sh", "-c", _OUTER, "lamp-session", _INNER, str(home), boot_id(), work_dir, *command],
+            ["/bin/sh", "-c", _SCRIPT, "lamp-session", str(home), boot_id(), work_dir, *command],
             env,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, source, 0),
@@ -90,7 +83,7 @@ def launch(home: Path, command: tuple[str, ...], env: dict[str, str], work_dir: 
             ],
             setsid=True,
             setsigmask=[],
-            setsigdef=sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}),
+            setsigdef=_SIGNALS,
         )
         os.close(writing)
         writing = -1
@@ -102,19 +95,16 @@ def launch(home: Path, command: tuple[str, ...], env: dict[str, str], work_dir: 
 
 
 def program_of(home: Path) -> Identity | None:
-    return _identity(home / _PROGRAM)
+    return _identity(f"{home}/{_PROGRAM}")
 
 
 def shim_of(home: Path) -> Identity | None:
-    return _identity(home / _SHIM)
+    return _identity(f"{home}/{_SHIM}")
 
 
 def exit_status_of(home: Path) -> int | None:
     """None where it did not end, or where its shim was killed first. Whole once its newline is there."""
-    try:
-        text = (home / _EXIT).read_text()
-    except OSError:
-        return None
+    text = _text(f"{home}/{_EXIT}")
     return int(text) if text.endswith("\n") and text.strip().isdigit() else None
 
 
@@ -134,13 +124,20 @@ def _hears_start(reading: int) -> bool:
     return bool(poll.poll(_START_LIMIT_MS)) and bool(os.read(reading, 64))
 
 
-def _identity(path: Path) -> Identity | None:
+def _text(path: str) -> str:
+    """All of a small file, by the shortest way: every look at a session asks for two of them."""
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123  a hot path
-            text = file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return None
-    lines = text.split("\n")
+        return ""
+    try:
+        return os.read(fd, 4096).decode(errors="replace")
+    finally:
+        os.close(fd)
+
+
+def _identity(path: str) -> Identity | None:
+    lines = _text(path).split("\n")
     if len(lines) != 4 or not lines[0].isdigit():
         return None
     return Identity(int(lines[0]), lines[1], lines[2])

@@ -5,16 +5,16 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
-from datetime import timedelta
+from collections.abc import AsyncIterator, Iterable, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from lamplighter.adapters.sessions import output, settling, shim, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.locks import NameLocks
+from lamplighter.adapters.sessions.processes.leftovers import Leftovers
 from lamplighter.adapters.sessions.processes.table import Identity, Process, is_alive
-from lamplighter.adapters.sessions.processes.tree import LEFTOVERS_AFTER, Marks, ProcessTable, end_all, members, send
+from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members, send
 from lamplighter.adapters.sessions.processes.watch import all_ended, watch
 from lamplighter.adapters.sessions.records import Record, Records, locked
 from lamplighter.adapters.sessions.watches import Watches
@@ -53,10 +53,10 @@ class SubprocessProvider:
         self._output_bytes = output_bytes
         self._endings = Endings()
         self._table = ProcessTable()
+        self._leftovers = Leftovers(self._table, clock, self._records.clear_away)
         self._locks = NameLocks()
         self._watches = Watches()
         self._children: dict[str, int] = {}
-        self._aside: set[asyncio.Task[None]] = set()
 
     async def start(self, spec: SessionSpec) -> Seen:
         async with self._locks[spec.name]:
@@ -65,7 +65,7 @@ class SubprocessProvider:
                 raise SessionAlive(spec.name)
             record = await self._launch(spec)
             if before is not None:
-                self._do_aside(self._end_leftovers(before))
+                self._leftovers.end_soon(before.session_id)
         return await self._settled(spec, record)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
@@ -142,8 +142,7 @@ class SubprocessProvider:
 
     async def close(self) -> None:
         self._watches.cancel_all()
-        if self._aside:
-            await asyncio.wait(self._aside)
+        await self._leftovers.all_ended()
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -188,17 +187,6 @@ class SubprocessProvider:
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
         return await self._see(record)
 
-    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._aside.add(task)
-        task.add_done_callback(self._aside.discard)
-
-    async def _end_leftovers(self, before: Record) -> None:
-        """Processes of the former start that outlived their program; the new start need not wait for them."""
-        await self._clock.wait(asyncio.Event(), at_most=LEFTOVERS_AFTER)  # many that fall together share one look
-        marks = Marks(before.session_id, session="", city="")
-        await end_all(self._table, lambda table: members(table, (), marks), grace=GRACE)
-
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _end(self, record: Record, grace: timedelta) -> None:
@@ -229,7 +217,8 @@ class SubprocessProvider:
         if program is None and status is None:
             return None
         alive = status is None and program is not None and is_alive(program)
-        return self._seen(record, alive=alive, pid=program.pid if program else None, status=status)
+        written = output.last_written(f"{home}/{shim.OUTPUT}")
+        return self._seen(record, written, alive=alive, pid=program.pid if program else None, status=status)
 
     async def _see(self, record: Record) -> Seen:
         seen = self._see_files(record)
@@ -238,10 +227,11 @@ class SubprocessProvider:
         marks = Marks(record.session_id, session="", city="")
         found = members(await self._table.look(), (), marks)
         seen = self._see_files(record)  # it may have come up since
-        return seen or self._seen(record, alive=bool(found), pid=found[0].pid if found else None, status=None)
+        return seen or self._seen(record, None, alive=bool(found), pid=found[0].pid if found else None, status=None)
 
-    def _seen(self, record: Record, *, alive: bool, pid: int | None, status: int | None) -> Seen:
-        written = output.last_written(self._records.home(record.name) / shim.OUTPUT)
+    def _seen(
+        self, record: Record, written: datetime | None, *, alive: bool, pid: int | None, status: int | None
+    ) -> Seen:
         return Seen(
             name=record.name,
             alive=alive,
@@ -315,9 +305,16 @@ class SubprocessProvider:
         return record
 
     def _rotate(self) -> None:
+        """Raises the first error, after all others had their turn."""
+        failed: list[OSError] = []
         self._records.sweep()
         for record in self._records.all():
-            output.rotate(self._records.home(record.name) / shim.OUTPUT, self._output_bytes)
+            try:
+                output.rotate(self._records.home(record.name) / shim.OUTPUT, self._output_bytes)
+            except OSError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
 
 def _write_all(fd: int, data: bytes, name: SessionName) -> None:

@@ -3,17 +3,17 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from lamplighter.adapters.sessions import settling, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.locks import NameLocks, held
+from lamplighter.adapters.sessions.processes.leftovers import Leftovers
 from lamplighter.adapters.sessions.processes.table import Process, identity_of
-from lamplighter.adapters.sessions.processes.tree import LEFTOVERS_AFTER, Marks, ProcessTable, end_all, members
+from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members
 from lamplighter.adapters.sessions.processes.watch import watch
 from lamplighter.adapters.sessions.records import Record, Records
 from lamplighter.adapters.sessions.tmux_client import TmuxAbsent, TmuxClient
@@ -46,6 +46,7 @@ class TmuxProvider:
         self._ids = ids
         self._tmux = TmuxClient(socket, {key: environ[key] for key in _SERVER_ENV if key in environ})
         self._table = ProcessTable()
+        self._leftovers = Leftovers(self._table, clock, self._records.clear_away)
         self._sight = TmuxSight(self._tmux, self._records, self._table, clock, city)
         self._opening = Opening(self._tmux, self._records, clock, city)
         self._keyboard = Keyboard(self._tmux, clock)
@@ -54,7 +55,7 @@ class TmuxProvider:
         self._typing = NameLocks()
         self._watches = Watches()
         self._missed: set[str] = set()  # sessions that were gone before they could be watched
-        self._aside: set[asyncio.Task[None]] = set()
+        self._finding: set[asyncio.Task[None]] = set()
 
     async def start(self, spec: SessionSpec) -> Seen:
         async with self._locks[spec.name]:
@@ -64,7 +65,7 @@ class TmuxProvider:
                 raise SessionAlive(spec.name)
             seen = await self._launch(spec, pane)
             if before is not None:
-                self._do_aside(self._end_leftovers(before))
+                self._leftovers.end_soon(before.session_id)
 
         async def alive() -> bool:
             return not await self._sight.is_dead(spec.name)
@@ -147,7 +148,9 @@ class TmuxProvider:
     def ended(self) -> AsyncIterator[SessionName]:
         listener = self._endings.listen()
         self._tmux.keep_line()  # whoever listens will call often
-        self._do_aside(self._watch_found())
+        finding = asyncio.create_task(self._watch_found())
+        self._finding.add(finding)
+        finding.add_done_callback(self._finding.discard)
         return listener
 
     async def clear_scrollback(self, name: SessionName) -> None:
@@ -168,8 +171,9 @@ class TmuxProvider:
 
     async def close(self) -> None:
         self._watches.cancel_all()
-        if self._aside:
-            await asyncio.wait(self._aside)
+        if self._finding:
+            await asyncio.wait(self._finding)
+        await self._leftovers.all_ended()
         await self._tmux.close()
 
     # ── starting and stopping ─────────────────────────────────────────────────────────────────────────────────────
@@ -201,16 +205,6 @@ class TmuxProvider:
         # A closing terminal sends HUP; shells that a person types into listen to nothing less.
         if not await end_all(self._table, all_of_it, grace=grace, ask=(signal.SIGTERM, signal.SIGHUP)):
             raise StopFailed(name, "some of its processes outlived SIGKILL")
-
-    async def _end_leftovers(self, before: Record) -> None:
-        await self._clock.wait(asyncio.Event(), at_most=LEFTOVERS_AFTER)  # many that fall together share one look
-        marks = Marks(before.session_id, session="", city="")
-        await end_all(self._table, lambda table: members(table, (), marks), grace=GRACE)
-
-    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._aside.add(task)
-        task.add_done_callback(self._aside.discard)
 
     def _held(self, name: SessionName) -> contextlib.AbstractAsyncContextManager[None]:
         home = self._records.home(name)

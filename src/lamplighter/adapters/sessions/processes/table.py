@@ -14,6 +14,7 @@ from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSI
 _PROC = Path("/proc")
 _PS_COLUMNS = "pid=,ppid=,stat=,lstart=,command="
 _PS_LIMIT_S = 10
+_PART = 65536
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,25 @@ def parse_ps(text: str) -> Iterator[Process]:
 
 
 def _one_from_proc(pid: int) -> Process | None:
+    found = _read(f"/proc/{pid}/stat")
+    return None if found is None else parse_stat(found.decode(errors="replace"))
+
+
+def _read(path: str) -> bytes | None:
+    """Without a file object, which would cost more than the reading; None where it is another's, or gone."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:  # noqa: PTH123  a hot path
-            return parse_stat(stat.read())
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        parts = []
+        while part := os.read(fd, _PART):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 def _one_from_ps(pid: int) -> Process | None:
@@ -133,12 +148,8 @@ def _all_from_proc(known: Mapping[int, Process]) -> Iterator[Process]:
 
 
 def _with_session(process: Process) -> Process:
-    try:
-        with open(f"/proc/{process.pid}/environ", "rb") as environ:  # noqa: PTH123  a hot path
-            data = environ.read()
-    except OSError:  # another user's, or gone since
-        return process
-    if ENV_SESSION_ID.encode() not in data:
+    data = _read(f"/proc/{process.pid}/environ")
+    if data is None or ENV_SESSION_ID.encode() not in data:
         return process
     marks = dict(item.split(b"=", 1) for item in data.split(b"\0") if item.startswith(b"LAMP_") and b"=" in item)
 

@@ -6,15 +6,19 @@ import signal
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Protocol
 
 from lamplighter.adapters.sessions.processes.table import Identity, Process, all_processes, identity_of, on_linux
 from lamplighter.adapters.sessions.processes.watch import all_ended
 
-LEFTOVERS_AFTER = timedelta(milliseconds=500)
 _KILL_ROUNDS = 5
 _KILL_WAIT = timedelta(seconds=2)
 
 Members = Callable[[Mapping[int, Process]], list[Process]]
+
+
+class Marked(Protocol):
+    def on(self, process: Process) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class ProcessTable:
         return self._found
 
 
-def members(table: Mapping[int, Process], roots: Iterable[Identity], marks: Marks) -> list[Process]:
+def members(table: Mapping[int, Process], roots: Iterable[Identity], marks: Marked) -> list[Process]:
     """The roots, the marked, and all descendants of both, parents first; never this very process."""
     children: dict[int, list[Process]] = {}
     for process in table.values():

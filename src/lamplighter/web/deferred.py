@@ -1,0 +1,57 @@
+"""A part of the server that is loaded when it is first asked for: until then it costs neither time nor memory."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from starlette.types import Receive, Scope, Send
+
+
+class Endpoint(Protocol):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Up for as long as the context lasts."""
+        ...
+
+
+class Deferred:
+    """An ASGI application that `load` makes, on a thread; whoever asks meanwhile waits. Raises what `load` raises."""
+
+    def __init__(self, load: Callable[[], Endpoint]) -> None:
+        self._load = load
+        self._wanted = asyncio.Event()
+        self._ready: asyncio.Future[Endpoint] | None = None
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        self._ready = asyncio.get_running_loop().create_future()
+        keeping = asyncio.create_task(self._keep(self._ready), name="deferred")
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            self._ready.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeping
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._ready is None:
+            raise RuntimeError("it is asked only while it runs")
+        self._wanted.set()
+        endpoint = await asyncio.shield(self._ready)
+        await endpoint(scope, receive, send)
+
+    async def _keep(self, ready: "asyncio.Future[Endpoint]") -> None:
+        """Load it when wanted, and hold it up, by one task from beginning to end, until cancelled."""
+        await self._wanted.wait()
+        try:
+            endpoint = await asyncio.to_thread(self._load)
+        except Exception as error:  # noqa: BLE001  it belongs to those who asked
+            ready.set_exception(error)
+            return
+        async with endpoint.running():
+            ready.set_result(endpoint)
+            await asyncio.Event().wait()
