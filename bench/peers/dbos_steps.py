@@ -1,13 +1,17 @@
-"""DBOS: workflows of three steps, started at once; prints how many a second."""
+"""DBOS: workflows of three steps, started at once; prints how many a second, and how soon one of a queue starts."""
 
 import sys
+import threading
 import time
 
-from dbos import DBOS, DBOSConfig
+from dbos import DBOS, DBOSConfig, Queue
+from figures import LATENCIES, WARM_UP, say
 
 url, count = sys.argv[1], int(sys.argv[2])
 config: DBOSConfig = {"name": "bench", "system_database_url": url, "run_admin_server": False, "log_level": "ERROR"}
 DBOS(config=config)
+queue = Queue("queue", polling_interval_sec=0.01)
+began = threading.Event()
 
 
 @DBOS.step()
@@ -17,13 +21,36 @@ def step(number: int) -> int:
 
 @DBOS.workflow()
 def job(number: int) -> int:
+    began.set()
     return step(step(step(number)))
 
 
-DBOS.launch()
-began = time.perf_counter()
-handles = [DBOS.start_workflow(job, number) for number in range(count)]
-for handle in handles:
+def through(jobs: int) -> float:
+    started = time.perf_counter()
+    handles = [DBOS.start_workflow(job, number) for number in range(jobs)]
+    for handle in handles:
+        handle.get_result()
+    return jobs / (time.perf_counter() - started)
+
+
+def start() -> float:
+    time.sleep(0.02)
+    began.clear()
+    started = time.perf_counter()
+    handle = queue.enqueue(job, 0)
+    began.wait()
+    took = time.perf_counter() - started
     handle.get_result()
-print(count / (time.perf_counter() - began))
+    return took
+
+
+DBOS.launch()
+through(WARM_UP)
+if url.startswith("postgresql"):
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+rate = through(count)
+say(rate, [start() for _ in range(LATENCIES)])
 DBOS.destroy()

@@ -42,6 +42,8 @@ class Dispatcher:
     _idle: bool = True
     _full: bool = False
     """The last pass left work undone for want of room."""
+    _added: bool = False
+    """An item was added: it is likely due, and need not be looked for first."""
     _taken: bool = True
     """A process died: what it left running may be ours to adopt."""
     _adopted: float | None = None
@@ -49,7 +51,7 @@ class Dispatcher:
     _loop: "asyncio.Task[None] | None" = None
 
     def listen(self, waker: Waker) -> None:
-        waker.watch((OUTBOX,), self.wake.set, self)
+        waker.watch((OUTBOX,), self._item_added, self)
         waker.watch((runs.TAKEN,), self._somebody_died, self)
 
     async def loop(self) -> None:
@@ -71,7 +73,8 @@ class Dispatcher:
         await self._take_back_hung()
         await self._adopt()
         reach = self.worker.scene.reach
-        self._next = await self.store.read(outbox.next_due_at, reach=reach)
+        added, self._added = self._added, False
+        self._next = self.clock.now() if added else await self.store.read(outbox.next_due_at, reach=reach)
         claimed = 0
         while self._next is not None and self._next <= self.clock.now():
             room = self._room
@@ -123,6 +126,10 @@ class Dispatcher:
         if self._taken or self._adopted is None or now - self._adopted >= POLL.total_seconds():
             self._taken, self._adopted = False, now
             await self.worker.adopt()
+
+    def _item_added(self) -> None:
+        self._added = True
+        self.wake.set()
 
     def _somebody_died(self) -> None:
         self._taken = True
