@@ -19,7 +19,11 @@ from lamplighter.store.schema import PROGRAM, SchemaGuard
 from lamplighter.store.tx import Tx
 from lamplighter.store.writes import HeldBack, NotAsExpected, Write
 
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
 CONNECT_SECONDS = 10
+PIPELINED = 3
+"""From so many statements on they are sent without waiting for each one's answer."""
 CHECK_SECONDS = 1.0
 LOCK_MILLIS = 10_000
 """Nobody waits longer for a row lock: transactions are short, so whoever holds one that long hangs."""
@@ -70,17 +74,24 @@ class PostgresDb:
 
     def send(self) -> None:
         """Send what was held back. Raises NotAsExpected where a row was not there to be changed."""
-        for write, rows in self._held.take().items():
-            changed = self._ask(write, rows[0]).rowcount if len(rows) == 1 else self._write_all(write, rows)
-            if write.must and changed != len(rows):
+        held = self._held.take()
+        if len(held) < PIPELINED:
+            sent = [(write, len(rows), self._write(write, rows)) for write, rows in held.items()]
+        else:
+            with self.connection.pipeline():  # one round trip for all
+                sent = [(write, len(rows), self._write(write, rows)) for write, rows in held.items()]
+        for write, expected, cursor in sent:
+            if write.must and cursor.rowcount != expected:
                 raise NotAsExpected(write)
 
     def drop(self) -> None:
         """Forget what was held back: its transaction is no more."""
         self._held.take()
 
-    def _write_all(self, write: Write, rows: list[Params]) -> int:
-        return self.connection.execute(_many(write), {"rows": json.dumps(rows)}, prepare=False).rowcount
+    def _write(self, write: Write, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
+        if len(rows) == 1:
+            return self._ask(write, rows[0])
+        return self.connection.execute(_many(write), {"rows": _encode(rows)}, prepare=False)
 
     def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
         if self._held:
