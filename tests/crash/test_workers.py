@@ -216,6 +216,27 @@ def test_a_lost_nodes_run_fails_and_a_retry_starts_it_elsewhere(
     wait_until(town, lambda _tx: not list(homes.iterdir()))
 
 
+def test_a_machine_set_up_anew_takes_its_old_name_once_its_old_runs_are_given_up(
+    town: Path, lamp: Lamp, processes: Children, environment: dict[str, str]
+) -> None:
+    define(lamp, "slow", "echo $$ > pid; exec sleep 4799")
+    named = ("worker", "--name", "farm")
+    worker = start(processes, environment, town, *named)
+    run = fire(lamp, "slow")
+    wait_until(town, is_running(run))
+    worker.kill()
+    (town / ".gc" / "node-id").unlink()  # as if it were another directory
+    refused = lamp(*named)
+    assert (refused.returncode, "belongs to another node" in refused.stderr) == (4, True)
+    with (town / "city.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[workers]\nlost_after = "1ms"\n')
+    start(processes, environment, town, *named)
+    assert run_of(town, run).run.reason == "node_lost"
+    assert nodes(lamp)["farm"]["state"] == "alive"
+    homes = town / ".gc" / "commands"
+    wait_until(town, lambda _tx: not list(homes.iterdir()))
+
+
 def test_a_run_is_canceled_from_anywhere_and_its_own_node_ends_it(
     town: Path, tmp_path: Path, lamp: Lamp, processes: Children, environment: dict[str, str]
 ) -> None:

@@ -29,7 +29,7 @@ async def join(loops: Loops, owner: str, node: str, held: dict[str, str]) -> Non
     if owner != ME.owner:
         found = Owner(owner, "worker", "barn", 2, loops.clock.now())
         await loops.store.transact(lambda tx: tx.owners.register(found))
-    await loops.store.transact(nodes.join, nodes.Joining(owner, node, node, f"at {node}", held), loops.act)
+    await loops.store.transact(nodes.join, nodes.Joining(owner, node, node, f"nod_{node} at {node}", held), loops.act)
 
 
 def holding(loops: Loops, *, whole_city: bool) -> Holding:

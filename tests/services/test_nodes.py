@@ -1,5 +1,7 @@
 """Nodes on record: who joins, who may take what, and what becomes of the runs of one that is lost."""
 
+from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +14,7 @@ from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.services import executing, nodes, outbox, owners, runs
 from lamplighter.store.owners import Owner
 from lamplighter.store.sessions import SessionRow
+from lamplighter.store.tx import Tx
 
 GRACE = timedelta(minutes=5)
 
@@ -254,3 +257,46 @@ def agent_run(city: City, worker: runs.Worker) -> str:
     session = SessionRow(f"ses_{run}", run, None, run, "subprocess", worker.node, 1, city.clock.now())
     city.run(executing.began, run, executing.Began(session, "none"), city.act)
     return run
+
+
+def test_a_node_that_comes_back_while_its_runs_are_given_up_has_each_or_has_it_not(
+    city: City, ask_at_once: Callable[[list[Callable[..., Any]]], list[Any]]
+) -> None:
+    dead = joined(city, "own_1", "east")
+    fired = []
+    for number in range(8):
+        city.add(f"a{number}")
+        fired.append(city.run_now(f"a{number}").run)
+        city.start(fired[-1], runs.Worker("own_1", "east"))
+    city.run(owners.bury, dead, act=city.act)
+    city.advance(minutes=6)
+    enlisted(city, "own_2")  # it has not said yet where it works
+    now = city.clock.now()
+
+    def give_up(tx: Tx) -> list[str]:
+        return nodes.end_stranded(tx, before=now - GRACE, ids=city.ids, act=city.act)
+
+    def take_up(tx: Tx) -> list[str]:
+        return [row.run.id for row in runs.adopt(tx, runs.Worker("own_2", "east"), now, limit=2)]
+
+    answers = ask_at_once([give_up, take_up, take_up, give_up, take_up])
+    assert Counter(run for answer in answers for run in answer) == Counter(fired)
+    for run in fired:
+        row = city.get(run).run
+        assert (row.state, row.lease.owner) in {(RunState.FAILED, None), (RunState.RUNNING, "own_2")}
+
+
+def test_several_may_end_what_is_overdue(
+    city: City, ask_at_once: Callable[[list[Callable[..., Any]]], list[Any]]
+) -> None:
+    for number in range(5):
+        city.add(f"a{number}", deadline="1m")
+        city.run_now(f"a{number}")
+    city.advance(minutes=2)
+    act = city.act
+    ask_at_once([lambda tx: runs.time_out(tx, ids=city.ids, act=act)] * 5)
+    for number in range(5):
+        (row,) = city.runs_of(f"a{number}")
+        assert row.run.state is RunState.TIMED_OUT
+        told = city.read(lambda tx, run=row.run.id: tx.runs.events(run))
+        assert [event.to_state for event in told].count("timed_out") == 1

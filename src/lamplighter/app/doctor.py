@@ -115,7 +115,8 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
 
 def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     from lamplighter.app.living import node_rows
-    from lamplighter.app.post import place_name
+    from lamplighter.app.post import place_of
+    from lamplighter.domain.nodes.model import where
 
     found = node_rows(city)
     for node in found:
@@ -123,7 +124,7 @@ def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         told = f"Node {node['name']} ({holds}) is {node['state']}"
         if node["state"] == "lost":
             advice = f"Start it again at {node['place']}; else its runs end as node_lost after [workers] lost_after."
-            here = node["place"] == place_name(city.place)  # that this city does not run is told above
+            here = node["place"] == where(place_of(city))  # that this city does not run is told above
             yield Finding("nodes", Level.NOTE if here else Level.PROBLEM, f"{told}.", advice)
         elif node["state"] == "stopped":
             yield Finding("nodes", Level.NOTE, f"{told} since {node['since']}.")

@@ -1,24 +1,30 @@
 """The post of a working process: its store, its name, its proof of life, its node; and all of it given back."""
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 
+from lamplighter.adapters.files.city import make_file
 from lamplighter.app.lifetime import if_possible
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.vigil import Watchman
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City
-from lamplighter.domain.nodes.model import Node
+from lamplighter.domain.nodes.model import Node, NodeTaken
+from lamplighter.kit.errors import Unavailable
 from lamplighter.services import nodes, owners
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import Place, PostgresPlace, open_proofs, open_store
+from lamplighter.store.place import Place, open_proofs, open_store
 from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store
 from lamplighter.store.vigil import open_vigil
 from lamplighter.store.wakes import Wakes
+
+NODE_ID = "node-id"
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,20 @@ async def take_post(stack: AsyncExitStack, opened: OpenCity, place: Place, kind:
     return Post(place, store, proofs, owner, wakes, took_over)
 
 
-async def join(post: Post, rigs: Mapping[str, str], wanted: str | None = None) -> Node:
-    """Raises NodeTaken, PlaceNamed, RigElsewhere."""
-    joining = nodes.Joining(post.owner.id, wanted, host(), place_name(post.place), rigs)
-    return await post.store.transact(nodes.join, joining, post.act)
+async def join(
+    post: Post, opened: OpenCity, rigs: Mapping[str, str], *, wanted: str | None = None, lost_after: timedelta
+) -> Node:
+    """Runs that a lost node of the wished name left are given up first, if their time has come: nobody else may be
+    there to do it. Raises NodeTaken, PlaceNamed, RigElsewhere.
+    """
+    joining = nodes.Joining(post.owner.id, wanted, host(), place_of(opened), rigs)
+    try:
+        return await post.store.transact(nodes.join, joining, post.act)
+    except NodeTaken:
+        before = post.act.at - lost_after
+        if not await post.store.transact(nodes.end_stranded, before=before, ids=opened.ids, act=post.act):
+            raise
+        return await post.store.transact(nodes.join, joining, post.act)
 
 
 def watchman(stack: AsyncExitStack, post: Post, opened: OpenCity) -> Watchman | None:
@@ -72,10 +88,18 @@ def watchman(stack: AsyncExitStack, post: Post, opened: OpenCity) -> Watchman | 
     return found
 
 
-def place_name(place: Place) -> str:
-    """Where sessions of this process live: a directory, and on which machine, where the store does not say that."""
-    runtime = str(place.runtime.resolve())
-    return f"{host()}:{runtime}" if isinstance(place, PostgresPlace) else runtime
+def place_of(opened: OpenCity) -> str:
+    """Where sessions of this process live: the id of this `.gc`, made on first need, and where that is now."""
+    runtime = opened.paths.runtime
+    file = runtime / NODE_ID
+    try:
+        make_file(file, opened.ids.make("nod") + "\n", mode=0o600)
+        own = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"{file} cannot be had: {error}.", hint="Check the owner and mode of .gc.") from error
+    if not re.fullmatch(r"nod_[0-9a-z]+", own):
+        raise Unavailable(f"{file} does not hold a node's id.", hint="Remove it while nothing runs here.")
+    return f"{own} {host()}:{runtime.resolve()}"
 
 
 def rigs_here(city: City) -> dict[str, str]:

@@ -134,7 +134,8 @@ class _Process:
         post = self._post = await take_post(stack, self._opened, place, ACTOR, config.city.name)
         store, owner = post.store, post.owner
         await owners.take_control(store, post.proofs, owner, act=post.act)
-        node = await join(post, rigs_here(config.city))
+        lost_after = config.city.workers.lost_after
+        node = await join(post, self._opened, rigs_here(config.city), lost_after=lost_after)
         self._http = HttpServer(
             self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene
         )

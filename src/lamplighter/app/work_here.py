@@ -9,7 +9,7 @@ from dataclasses import replace
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.living import living_workers
-from lamplighter.app.post import place_name
+from lamplighter.app.post import place_of
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.kit import aio, log
@@ -88,7 +88,7 @@ class _Here:
                 await owners.enlist(store, proofs, owner, act=city.act())
                 loops = None
                 try:
-                    node = await store.read(nodes.name_of, place_name(city.place), host())
+                    node = await store.read(nodes.name_of, place_of(city), host())
                     me = runs.Worker(owner.id, node, city.settings.actor)
                     loops = loops_of(city, city.config.city, store=store, me=me)
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)

@@ -88,7 +88,9 @@ class _Worker:
             raise NeedsPostgres
         async with AsyncExitStack() as stack:
             post = await take_post(stack, self._opened, place, KIND, config.city.name)
-            node = await join(post, self._rigs(config.city), self._wanted.name)
+            wanted, lost_after = self._wanted.name, config.city.workers.lost_after
+            rigs = self._rigs(config.city)
+            node = await join(post, self._opened, rigs, wanted=wanted, lost_after=lost_after)
             children = await self._build(stack, post, node, config)
             self._lifetime.on_signals()
             started(Working(config.city.name, self._opened.paths.root, str(place), node))

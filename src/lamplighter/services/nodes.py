@@ -6,7 +6,16 @@ from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.acts import Act
-from lamplighter.domain.nodes.model import Known, Node, NodeState, RigElsewhere, choose_name, first_among
+from lamplighter.domain.nodes.model import (
+    Known,
+    Node,
+    NodeState,
+    RigElsewhere,
+    choose_name,
+    first_among,
+    same_place,
+    where,
+)
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
@@ -38,7 +47,7 @@ def join(tx: Tx, joining: Joining, act: Act) -> Node:
     beside = [owner for owner in tx.owners.on_node(name) if owner.id != joining.owner]
     _agree(beside, joining.rigs, name)
     for node in before.values():
-        if node.place == joining.place and node.name != name:
+        if same_place(node.place, joining.place) and node.name != name:
             tx.nodes.remove(node.name)  # the place has another name from now on
     rigs = set(joining.rigs).union(*(owner.rigs for owner in beside))
     alive = before.get(name)
@@ -47,7 +56,7 @@ def join(tx: Tx, joining: Joining, act: Act) -> Node:
     tx.nodes.put(node)
     tx.owners.place(joining.owner, name, joining.rigs)
     if not beside:
-        payload = {"place": node.place, "rigs": list(node.rigs)}
+        payload = {"place": where(node.place), "rigs": list(node.rigs)}
         tx.events.append(act.event("node.alive", subject=name, payload=payload))
     tx.wake(TOPIC)
     return node
@@ -66,7 +75,7 @@ def hold(tx: Tx, owner: str, node: str, rigs: Mapping[str, str]) -> None:
 
 def name_of(tx: Tx, place: str, default: str) -> str:
     """What a command calls the place it works at; it joins nothing."""
-    return next((node.name for node in tx.nodes.all() if node.place == place), default)
+    return next((node.name for node in tx.nodes.all() if same_place(node.place, place)), default)
 
 
 def held_by_others(tx: Tx, node: str) -> frozenset[str]:
@@ -108,7 +117,7 @@ def rows(tx: Tx, living: Sequence[Owner]) -> list[dict[str, Any]]:
                 "name": node.name,
                 "state": state.value,
                 "since": rfc3339(node.since),
-                "place": node.place,
+                "place": where(node.place),
                 "rigs": list(node.rigs),
                 "processes": [
                     {"kind": one.kind, "pid": one.pid, "host": one.host, "since": rfc3339(one.started_at),

@@ -17,7 +17,10 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A directory on a machine, by a name of its own; `since` is when it came into its state."""
+    """A directory on a machine, by a name of its own; `since` is when it came into its state.
+
+    `place` is the directory's own id, and after it where that was when last heard of: hosts and paths may change.
+    """
 
     name: str
     place: str
@@ -64,15 +67,24 @@ def choose_name(wanted: str | None, default: str, place: str, known: Sequence[Kn
 
     Raises NodeTaken, PlaceNamed: sessions are found again by their node's name, so it must not lead elsewhere.
     """
-    here = next((one for one in known if one.place == place), None)
+    here = next((one for one in known if same_place(one.place, place)), None)
     if wanted is None:
-        return here.name if here is not None else _free(default, {one.name for one in known})
+        return here.name if here is not None else _free(default, {one.name for one in known if one.busy})
     named = next((one for one in known if one.name == wanted), None)
-    if named is not None and named.place != place and named.busy:
-        raise NodeTaken(wanted, named.place)
+    if named is not None and not same_place(named.place, place) and named.busy:
+        raise NodeTaken(wanted, where(named.place))
     if here is not None and here.name != wanted and here.busy:
         raise PlaceNamed(here.name, wanted)
     return wanted
+
+
+def same_place(one: str, other: str) -> bool:
+    return one.split(" ", 1)[0] == other.split(" ", 1)[0]
+
+
+def where(place: str) -> str:
+    """A place as a person knows it."""
+    return place.split(" ", 1)[-1]
 
 
 def first_among(owners: Iterable[tuple[str, str]]) -> str | None:

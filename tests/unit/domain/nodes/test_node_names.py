@@ -4,7 +4,7 @@ import pytest
 
 from lamplighter.domain.nodes.model import Known, NodeTaken, PlaceNamed, choose_name, first_among, successor
 
-HERE, THERE = "box:/town/.gc", "barn:/town/.gc"
+HERE, THERE = "nod_1 box:/town/.gc", "nod_2 barn:/town/.gc"
 
 
 def test_a_place_that_is_new_takes_the_hosts_name() -> None:
@@ -16,8 +16,15 @@ def test_a_place_keeps_the_name_it_is_known_by() -> None:
 
 
 def test_a_second_place_on_one_host_gets_a_number() -> None:
-    known = [Known("box", THERE, busy=True), Known("box-2", "elsewhere", busy=False)]
+    known = [Known("box", THERE, busy=True), Known("box-2", "nod_3 elsewhere", busy=True)]
     assert choose_name(None, "box", HERE, known) == "box-3"
+    assert choose_name(None, "box", HERE, [Known("box", THERE, busy=False)]) == "box"
+
+
+def test_a_directory_keeps_its_name_under_another_path_and_host() -> None:
+    moved = "nod_1 shed:/elsewhere/.gc"
+    assert choose_name(None, "shed", moved, [Known("box", HERE, busy=True)]) == "box"
+    assert choose_name("box", "shed", moved, [Known("box", HERE, busy=True)]) == "box"
 
 
 def test_a_name_that_is_wished_is_taken() -> None:
