@@ -57,7 +57,11 @@ class Dispatcher:
     async def loop(self) -> None:
         self._loop = asyncio.current_task()
         self.worker.room_made = self._room_made
-        await self.worker.tidy()
+        await self.worker.sweep()
+        await (
+            self.tick()
+        )  # what a dead process had under way is taken up before its litter is cleared, which takes longer
+        await self.worker.clear()
         await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
 
     def until_next(self) -> timedelta:

@@ -114,22 +114,32 @@ class Worker:
         return len(rows)
 
     async def tidy(self) -> None:
+        """Remove all that a dead process of this node left behind."""
+        await self.sweep()
+        await self.clear()
+
+    async def sweep(self) -> None:
+        """What it left half made, and its checks; those of another process that lives are left to it."""
+        await self.runner.sweep(checks=await self._alone())
+
+    async def clear(self) -> None:
         """End and forget commands and sessions of runs that have ended: their worker died in between.
 
         Beside other processes of its node it spares what ended just now, for its holder may be at it.
         """
-        alone = await self.store.read(nodes.alone, self.me.owner, self.me.node)
-        before = self.clock.now() - (timedelta(0) if alone else SPARED)
+        before = self.clock.now() - (timedelta(0) if await self._alone() else SPARED)
         held = frozenset(self._jobs)
         if self.agents is not None:
             await self.agents.tidy(held, before=before)
-        await self.runner.sweep(checks=alone)
         kept = await self.runner.kept()
         over = await self.store.read(runs.over_among, {key.removesuffix(PRECHECK) for key in kept} - held, before)
         for key in kept:
             if key.removesuffix(PRECHECK) in over:
                 await self.runner.stop(key, grace=timedelta(0))
                 await self.runner.forget(key)
+
+    async def _alone(self) -> bool:
+        return await self.store.read(nodes.alone, self.me.owner, self.me.node)
 
     async def stop(self) -> None:
         """Runs under way end as interrupted, their processes first."""
