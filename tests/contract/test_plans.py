@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from lamplighter.domain.beads.model import BeadFilter
+from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.events import EventFilter
 from lamplighter.domain.runs.model import RunState
 from lamplighter.store import db as store_db
@@ -161,6 +162,13 @@ ASKS = {
     "quiet": lambda tx: tx.automations.quiet(AT, limit=10),
     "due items": lambda tx: tx.outbox.due(AT, limit=10),
     "next item": lambda tx: tx.outbox.next_due_at(),
+    "due items within reach": lambda tx: tx.outbox.due(AT, limit=10, reach=Reach("here", frozenset({"web"}))),
+    "next item within reach": lambda tx: tx.outbox.next_due_at(reach=Reach("here", frozenset({"web"}))),
+    "items by need": lambda tx: tx.outbox.needed(),
+    "ghosts": lambda tx: tx.owners.ghosts(),
+    "stranded runs": lambda tx: tx.runs.stranded(before=AT, limit=10),
+    "nodes at work": lambda tx: tx.runs.busy_nodes(),
+    "held runs": lambda tx: tx.runs.held(),
     "claims of an owner": lambda tx: tx.outbox.claimed_by("own_1"),
     "active of one": lambda tx: tx.runs.active_of("aut_0"),
     "leases of an owner": lambda tx: tx.runs.void_leases("own_0", now=AT),
@@ -198,6 +206,13 @@ INDEX = {
     "quiet": {"sqlite": "automations_quiet", "postgres": "automations_quiet"},
     "due items": {"sqlite": "outbox_due", "postgres": "outbox_due"},
     "next item": {"sqlite": "outbox_due", "postgres": "outbox_due"},
+    "due items within reach": {"sqlite": "outbox_due", "postgres": "outbox_due"},
+    "next item within reach": {"sqlite": "outbox_due", "postgres": "outbox_due"},
+    "items by need": {"sqlite": "outbox_due", "postgres": "outbox_due"},
+    "ghosts": {"sqlite": "runs_leased", "postgres": "runs_leased"},
+    "stranded runs": {"sqlite": "runs_by_state", "postgres": "runs_"},
+    "nodes at work": {"sqlite": "runs_by_state", "postgres": "runs_"},
+    "held runs": {"sqlite": "INDEX runs_", "postgres": "runs_"},
     "claims of an owner": {"sqlite": "outbox_claimed", "postgres": "outbox_claimed"},
     "active of one": {"sqlite": "runs_active", "postgres": "runs_active"},
     "leases of an owner": {"sqlite": "runs_leased", "postgres": "runs_leased"},
@@ -216,7 +231,8 @@ INDEX = {
     "a transcript": {"sqlite": "PRIMARY KEY", "postgres": ""},
 }
 SORTED_ANYWAY = {
-    "by label", "types of new events", "leases of an owner", "claims of an owner", "active of one", "overdue runs",
+    "by label", "types of new events", "ghosts", "items by need", "nodes at work",
+    "leases of an owner", "claims of an owner", "active of one", "overdue runs",
     "stale agent runs",
     "sessions of a run",
 }  # fmt: skip
