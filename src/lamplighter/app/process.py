@@ -33,9 +33,11 @@ from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
+from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit import aio, heap, log
 from lamplighter.kit.clock import SystemClock, rfc3339
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
 from lamplighter.services import owners, runs
@@ -249,11 +251,19 @@ class _Process:
         """Everything the city started goes down with it; what would not is told, and ends this process in failure."""
         await self._tower.patrol.close()
         within = self._reloader.current.city.daemon.shutdown_timeout
-        spared = await owners.runs_of_the_living(self._post.store, self._post.proofs, self._post.owner.id)
+        spared = await self._spared()
         stopped = await stop_all(self._tower.provider, self._tower.memory, within=within, spared=spared)
         log.get().info("agents.stopped", count=len(stopped.agents))
         if stopped.left:
             raise SessionsLeft(stopped.left)
+
+    async def _spared(self) -> frozenset[str]:
+        """Sessions of other processes; while nobody can say whose they are, those of all runs: this one's are down."""
+        try:
+            return await owners.runs_of_the_living(self._post.store, self._post.proofs, self._post.owner.id)
+        except LampError:
+            seen = await self._tower.provider.seen()
+            return frozenset(name for name, session in seen.items() if session.meta.get(meta.RUN))
 
     async def _end_watch(self) -> None:
         self._watch.close()
