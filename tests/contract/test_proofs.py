@@ -48,6 +48,7 @@ def test_a_proof_is_held_until_it_is_released(place: Place) -> None:
     assert not other.dead("own_1")
     assert not mine.dead("own_1")
     assert other.dead("own_2")
+    assert other.living(["own_1", "own_2"]) == mine.living(["own_1", "own_2"]) == {"own_1"}
     mine.release("own_1")
     assert other.dead("own_1")
     other.release("own_2")

@@ -67,6 +67,18 @@ async def test_a_death_ends_the_wait_and_the_dead_are_buried(postgres_place: Pos
     me.proofs.release("own_1")
 
 
+async def test_one_that_nobody_watches_is_noticed_all_the_same(postgres_place: PostgresPlace, store: Store) -> None:
+    """In the ring own_2 watches own_3; but own_2 has only just begun, and watches nobody yet."""
+    me = await watchman(postgres_place, store, "own_1")
+    with children() as started:
+        other(started, postgres_place, "own_2")
+        await register(store, "own_2")
+        await register(store, "own_3")
+        assert await me.tick() == ["own_3"]
+    me.close()
+    me.proofs.release("own_1")
+
+
 async def test_who_joins_cuts_the_wait_short(postgres_place: PostgresPlace, store: Store) -> None:
     me = await watchman(postgres_place, store, "own_1")
     with children() as started:

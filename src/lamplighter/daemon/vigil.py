@@ -52,6 +52,8 @@ class Watchman:
         self._watches = other is not None
         if other is None:
             return await self._bury(uneasy=False)
+        if await asyncio.to_thread(self.proofs.living, others) != frozenset(others):
+            return await self._bury(uneasy=True)  # whoever should have watched that one does not, or not yet
         died = await self._watch(other)
         return await self._bury(uneasy=died) if died or self._uneasy else []
 

@@ -7,6 +7,7 @@ own. Either is dropped by the kernel or the server the moment the process is gon
 import fcntl
 import hashlib
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -28,6 +29,10 @@ class Proofs(Protocol):
 
     def dead(self, owner: str) -> bool:
         """Whether nobody holds the proof of `owner`."""
+        ...
+
+    def living(self, owners: Iterable[str]) -> frozenset[str]:
+        """Those of them whose proof is held, asked all at once."""
         ...
 
     def release(self, owner: str) -> None: ...
@@ -75,6 +80,9 @@ class FileProofs:
             return True
         finally:
             os.close(fd)
+
+    def living(self, owners: Iterable[str]) -> frozenset[str]:
+        return frozenset(owner for owner in owners if not self.dead(owner))
 
     def release(self, owner: str) -> None:
         fd = self._held.pop(owner, None)
@@ -129,6 +137,18 @@ class PostgresProofs:
                 return False
             self._connection.execute("SELECT pg_advisory_unlock(%s)", (key_of(owner),))
         return True
+
+    def living(self, owners: Iterable[str]) -> frozenset[str]:
+        from lamplighter.store.postgres_connection import told
+
+        with told(self._url):
+            rows = self._connection.execute(
+                "SELECT (classid::bigint << 32) | objid::bigint AS key FROM pg_locks WHERE locktype = 'advisory' "
+                "AND granted AND mode = 'ExclusiveLock' "
+                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            ).fetchall()
+        held = {row["key"] for row in rows}
+        return frozenset(owner for owner in owners if key_of(owner) in held)
 
     def release(self, owner: str) -> None:
         """Given back by name: a server may take its time to notice a connection that was closed."""
