@@ -66,9 +66,9 @@ def main() -> None:
             children[slot] = fork(slot, *rest)
             continue
         child = children.pop(slot)
+        at = time.time()  # before: this process may have to wait for its turn after it
         if order != "wait":
             os.kill(child, signal.SIGKILL if order == "kill" else signal.SIGTERM)
-        at = time.time()
         _, status = os.waitpid(child, 0)
         say("gone", slot, child, os.waitstatus_to_exitcode(status), at)
 
