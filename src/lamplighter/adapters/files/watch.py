@@ -16,6 +16,7 @@ from lamplighter.kit import log
 
 QUIET = timedelta(milliseconds=200)
 _LONGEST_GATHERING_MS = 2_000
+_LONGEST_WAIT_MS = 60_000  # it sees the call to stop at every step, so it need not come back for that
 
 Signature = tuple[int, int, int]
 
@@ -86,6 +87,7 @@ class Watch:
                 watch_filter=fit,
                 debounce=_LONGEST_GATHERING_MS,
                 step=int(self.quiet / timedelta(milliseconds=1)),
+                rust_timeout=_LONGEST_WAIT_MS,
                 stop_event=self._restart,
                 recursive=False,
                 force_polling=self._polling,
