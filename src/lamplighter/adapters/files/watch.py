@@ -107,6 +107,9 @@ class Watch:
             stop_event=self._restart,
             recursive=False,
             force_polling=self._polling,
+            # What changes before its first look is nothing new to it: so ours is repeated.
+            rust_timeout=int(_LONGEST_GATHERING / _MILLISECOND),
+            yield_on_timeout=True,
         )
 
     async def _compare(self, sources: Sources) -> frozenset[Path]:
