@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from lamplighter.adapters.files.watch import Watch
@@ -42,6 +43,23 @@ async def test_a_changed_file_is_told_by_its_path(tmp_path: Path) -> None:
     async with watching(Watch(a_city(tmp_path))) as batches:
         (tmp_path / "city.toml").write_text("a = 2\n")
         assert await following(batches) == {tmp_path / "city.toml"}
+
+
+async def test_a_changed_file_is_told_where_the_system_tells_nothing(tmp_path: Path) -> None:
+    async with watching(Watch(a_city(tmp_path), quiet=timedelta(milliseconds=20), _polling=True)) as batches:
+        (tmp_path / "city.toml").write_text("a = 22\n")
+        assert await following(batches) == {tmp_path / "city.toml"}
+
+
+async def test_many_changes_in_a_row_are_told_together(tmp_path: Path) -> None:
+    async with watching(Watch(a_city(tmp_path))) as batches:
+        paths = [tmp_path / "formulas" / f"x{number}.formula.toml" for number in range(300)]
+        for path in paths:
+            path.write_text("x = 1\n")
+        told: set[Path] = set()
+        while len(told) < len(paths):
+            told |= await following(batches)
+        assert told == set(paths)
 
 
 async def test_a_file_put_in_place_by_a_rename_is_noticed(tmp_path: Path) -> None:

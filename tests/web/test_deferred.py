@@ -18,8 +18,10 @@ class Part:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         self.up = True
-        yield
-        self.up = False
+        try:
+            yield
+        finally:
+            self.up = False
 
     async def __call__(self, scope: Any, _receive: Any, _send: Any) -> None:
         assert self.up

@@ -20,7 +20,7 @@ from lamplighter.store.tx import Store
 
 CLAIM_AT_ONCE = 50
 HANDLE_AT_ONCE = 64
-POLL = timedelta(seconds=5)
+POLL = timedelta(seconds=10)
 HELD_BACK = timedelta(seconds=1)
 HUNG_EVERY = timedelta(seconds=60)
 

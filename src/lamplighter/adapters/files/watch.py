@@ -10,12 +10,14 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
+from lamplighter.adapters.files import inotify
 from lamplighter.adapters.files.digest import counts, file_digest, files_under
 from lamplighter.domain.city.loaded import Sources
 from lamplighter.kit import log
 
 QUIET = timedelta(milliseconds=200)
-_LONGEST_GATHERING_MS = 2_000
+_LONGEST_GATHERING = timedelta(seconds=2)
+_MILLISECOND = timedelta(milliseconds=1)
 
 Signature = tuple[int, int, int]
 
@@ -81,23 +83,34 @@ class Watch:
         """One item for each batch of events that may matter."""
         fit = _Filter(sources)
         try:
-            async for _ in awatch(
-                *directories,
-                watch_filter=fit,
-                debounce=_LONGEST_GATHERING_MS,
-                step=int(self.quiet / timedelta(milliseconds=1)),
-                stop_event=self._restart,
-                recursive=False,
-                force_polling=self._polling,
-            ):
-                yield True
-        except FileNotFoundError:
+            async with contextlib.aclosing(self._stirs(fit, directories)) as stirs:
+                async for _ in stirs:
+                    yield True
+        except (FileNotFoundError, NotADirectoryError):
             return  # a directory went away between listing and watching; the next round lists again
         except OSError as error:
             if self._polling:
                 raise
             log.get().warning("watch.polling", reason=str(error))
             self._polling = True
+
+    def _stirs(self, fit: "_Filter", directories: frozenset[Path]) -> AsyncGenerator[object, None]:
+        if inotify.available() and not self._polling:
+            return inotify.stirs(
+                directories, fit.lets_pass, quiet=self.quiet, most=_LONGEST_GATHERING, stop=self._restart
+            )
+        return awatch(
+            *directories,
+            watch_filter=fit,
+            debounce=int(_LONGEST_GATHERING / _MILLISECOND),
+            step=int(self.quiet / _MILLISECOND),
+            stop_event=self._restart,
+            recursive=False,
+            force_polling=self._polling,
+            # What changes before its first look is nothing new to it: so ours is repeated.
+            rust_timeout=int(_LONGEST_GATHERING / _MILLISECOND),
+            yield_on_timeout=True,
+        )
 
     async def _compare(self, sources: Sources) -> frozenset[Path]:
         self._known, changed = await asyncio.to_thread(_look, sources, self._known)
@@ -123,6 +136,9 @@ class _Filter:
         self._above = {str(parent) for path in (*sources.files, *sources.directories) for parent in path.parents}
 
     def __call__(self, _change: Change, path: str) -> bool:
+        return self.lets_pass(path)
+
+    def lets_pass(self, path: str) -> bool:
         if not counts(Path(path).name):
             return False
         if path in self._exact or path in self._above:

@@ -57,6 +57,7 @@ class SubprocessProvider:
         self._locks = NameLocks()
         self._watches = Watches()
         self._children: dict[str, int] = {}
+        self._programs: dict[SessionName, tuple[str, Identity]] = {}
 
     async def start(self, spec: SessionSpec) -> Seen:
         async with self._locks[spec.name]:
@@ -75,6 +76,7 @@ class SubprocessProvider:
                 return
             await self._end(record, grace)
             await asyncio.to_thread(self._records.remove, name)
+            self._programs.pop(name, None)
 
     async def interrupt(self, name: SessionName) -> None:
         parent = shim.shim_of(self._records.home(name)) if self._records.read(name) else None
@@ -212,13 +214,23 @@ class SubprocessProvider:
     def _see_files(self, record: Record) -> Seen | None:
         """What its files tell; None for a start that was cut off before the program could be named."""
         home = self._records.home(record.name)
-        program = shim.program_of(home)
-        status = shim.exit_status_of(home)
+        program = self._program(record, home)
+        alive = program is not None and is_alive(program)
+        status = None if alive else shim.exit_status_of(home)  # it is written when the program is gone
         if program is None and status is None:
             return None
-        alive = status is None and program is not None and is_alive(program)
         written = output.last_written(f"{home}/{shim.OUTPUT}")
         return self._seen(record, written, alive=alive, pid=program.pid if program else None, status=status)
+
+    def _program(self, record: Record, home: Path) -> Identity | None:
+        """Of one start it never changes, once it is known."""
+        found = self._programs.get(record.name)
+        if found is None or found[0] != record.session_id:
+            program = shim.program_of(home)
+            if program is None:
+                return None
+            found = self._programs[record.name] = (record.session_id, program)
+        return found[1]
 
     async def _see(self, record: Record) -> Seen:
         seen = self._see_files(record)

@@ -105,21 +105,22 @@ def parse_ps(text: str) -> Iterator[Process]:
 
 
 def _one_from_proc(pid: int) -> Process | None:
-    found = _read(f"/proc/{pid}/stat")
+    found = _read(f"/proc/{pid}/stat", parts=1)  # it comes whole, and asking whether there is more costs as much again
     return None if found is None else parse_stat(found.decode(errors="replace"))
 
 
-def _read(path: str) -> bytes | None:
+def _read(path: str, parts: int = 1000) -> bytes | None:
     """Without a file object, which would cost more than the reading; None where it is another's, or gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        parts = []
-        while part := os.read(fd, _PART):
-            parts.append(part)
-        return b"".join(parts)
+        found = b""
+        while parts > 0 and (part := os.read(fd, _PART)):
+            found += part
+            parts -= 1
+        return found
     except OSError:
         return None
     finally:
