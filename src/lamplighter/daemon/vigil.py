@@ -77,8 +77,8 @@ class Watchman:
         return await self.wake.wait()
 
     async def _bury(self, *, uneasy: bool) -> list[str]:
-        act = Act(self.actor, self.clock.now())
-        buried = await owners.bury_dead(self.store, self.proofs, self.me, act=act)
+        dead = await owners.the_dead(self.store, self.proofs, self.me)
+        buried = await owners.bury_all(self.store, dead, act=Act(self.actor, self.clock.now()))
         for owner in buried:
             log.get().info("owner.buried", owner=owner.id, host=owner.host, pid=owner.pid)
         self._uneasy = UNEASY_TURNS if buried or uneasy else max(self._uneasy - 1, 0)

@@ -1,6 +1,7 @@
 """Working processes: who they are, who controls the city, and what becomes of the dead."""
 
 import asyncio
+from collections.abc import Sequence
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.nodes.model import NodeState
@@ -30,7 +31,15 @@ async def enlist(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> lis
 
 async def bury_dead(store: Store, proofs: Proofs, me: str, *, act: Act) -> list[Owner]:
     """Void what dead processes held, at once and at no cost in attempts. May be repeated, and by several."""
-    dead = [other for other in await store.read(others, me) if await asyncio.to_thread(proofs.dead, other.id)]
+    return await bury_all(store, await the_dead(store, proofs, me), act=act)
+
+
+async def the_dead(store: Store, proofs: Proofs, me: str) -> list[Owner]:
+    return [other for other in await store.read(others, me) if await asyncio.to_thread(proofs.dead, other.id)]
+
+
+async def bury_all(store: Store, dead: Sequence[Owner], *, act: Act) -> list[Owner]:
+    """Those that this process buried: another may have been quicker."""
     buried = [other for other in dead if await store.transact(bury, other, act=act)]
     await lay_ghosts(store, act=act)
     return buried
