@@ -54,8 +54,12 @@ class Watchman:
             return await self._bury(uneasy=False)
         if await asyncio.to_thread(self.proofs.living, others) != frozenset(others):
             return await self._bury(uneasy=True)  # whoever should have watched that one does not, or not yet
-        died = await self._watch(other)
-        return await self._bury(uneasy=died) if died or self._uneasy else []
+        if await self._watch(other):
+            return await self._bury(uneasy=True)
+        if self._uneasy:
+            self._uneasy -= 1
+            await owners.lay_ghosts(self.store, act=Act(self.actor, self.clock.now()))
+        return []
 
     async def _watch(self, other: str) -> bool:
         """Cut short by whoever joins or leaves: the ring is another then."""
@@ -81,7 +85,7 @@ class Watchman:
         buried = await owners.bury_all(self.store, dead, act=Act(self.actor, self.clock.now()))
         for owner in buried:
             log.get().info("owner.buried", owner=owner.id, host=owner.host, pid=owner.pid)
-        self._uneasy = UNEASY_TURNS if buried or uneasy else max(self._uneasy - 1, 0)
+        self._uneasy = UNEASY_TURNS if buried or uneasy else 0
         return [owner.id for owner in buried]
 
     def close(self) -> None:
