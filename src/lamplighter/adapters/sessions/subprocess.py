@@ -67,6 +67,8 @@ class SubprocessProvider:
             record = await self._launch(spec)
             if before is not None:
                 self._leftovers.end_soon(before.session_id)
+            else:
+                await asyncio.to_thread(self._records.clear_away)  # something else may have stood in its place
         return await self._settled(spec, record)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:

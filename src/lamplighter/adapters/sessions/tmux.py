@@ -66,6 +66,8 @@ class TmuxProvider:
             seen = await self._launch(spec, pane)
             if before is not None:
                 self._leftovers.end_soon(before.session_id)
+            else:
+                await asyncio.to_thread(self._records.clear_away)  # something else may have stood in its place
 
         async def alive() -> bool:
             return not await self._sight.is_dead(spec.name)

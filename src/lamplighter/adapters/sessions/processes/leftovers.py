@@ -18,7 +18,7 @@ class _OfStarts:
     ids: frozenset[str]
 
     def on(self, process: Process) -> bool:
-        return process.session_id in self.ids
+        return bool(process.session_id) and process.session_id in self.ids
 
 
 @dataclass
