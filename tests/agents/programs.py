@@ -24,7 +24,7 @@ from lamplighter.domain.acts import Act
 from lamplighter.services import automations, configurations, firing, owners, runs, transcripts
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import open_proofs, open_store
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.transcripts import TranscriptEvent
 from lamplighter.store.tx import Store
 from lamplighter.store.wakes import Wakes

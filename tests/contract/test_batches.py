@@ -18,7 +18,8 @@ from lamplighter.services import automations, firing, outbox, runs
 from lamplighter.services.rules import Rules
 from lamplighter.store.errors import StoreReadOnly
 from lamplighter.store.place import Place, PostgresPlace, open_store
-from lamplighter.store.runs import RunRow, StaleRun
+from lamplighter.store.run_rows import RunRow
+from lamplighter.store.runs import StaleRun
 from lamplighter.store.tx import Store, Tx
 from lamplighter.store.wakes import Wakes
 from lamplighter.store.writes import Write

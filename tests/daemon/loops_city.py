@@ -26,7 +26,7 @@ from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services import automations, firing, runs
 from lamplighter.services.rules import Rules
 from lamplighter.store.place import Place, open_store
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.wakes import Wakes
 
 CITY = "cty_loops"

@@ -29,7 +29,7 @@ from lamplighter.services.completing import Completions
 from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import Place
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import Tx
 
 

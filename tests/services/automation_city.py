@@ -12,7 +12,7 @@ from lamplighter.services.rules import Rules
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.events import number_committed
 from lamplighter.store.place import Place, PostgresPlace
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import DirectStore
 from lamplighter.testing.clock import FakeClock
 

@@ -30,7 +30,7 @@ from lamplighter.domain.runs.verdict import Fail, SessionSeen, SessionState, Tim
 from lamplighter.domain.sessions.transcript import Text, Usage
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import completing, configurations, enriching, executing, finalizing, outbox, runs, transcripts
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.sessions import SessionRow
 
 WORKER = runs.Worker("own_test", "here")

@@ -19,7 +19,7 @@ from lamplighter.services.firing import ByHand, Fired, run_by_hand
 from lamplighter.services.rules import Rules
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import PostgresPlace, open_proofs, open_store
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
 

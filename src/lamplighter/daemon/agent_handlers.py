@@ -20,7 +20,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.ports.selector import Selector
 from lamplighter.services import artifacts, configurations, enriching, executing, outbox, runs
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import Store
 
 ELSEWHERE = timedelta(seconds=2)

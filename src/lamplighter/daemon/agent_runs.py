@@ -30,7 +30,7 @@ from lamplighter.ports.run_workshop import RunOrder, RunWorkshop
 from lamplighter.ports.sessions import GRACE, SessionAlive, SessionProvider, StartFailed
 from lamplighter.ports.worktrees import GitFailed, Kept, NoWorktree, Worktree, Worktrees
 from lamplighter.services import configurations, executing, finalizing, runs
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Store
 

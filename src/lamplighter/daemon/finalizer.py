@@ -15,7 +15,7 @@ from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.beads import BeadStore
 from lamplighter.services import cooking, finalizing, runs
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import Store, Tx
 
 ACTOR = "finalizer"

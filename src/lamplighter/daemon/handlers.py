@@ -21,7 +21,7 @@ from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.beads import BeadStore
 from lamplighter.services import cooking, outbox, runs
-from lamplighter.store.runs import RunRow
+from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import Store
 
 FindFormula = Callable[[str, str | None], Formula]

@@ -27,7 +27,8 @@ from lamplighter.kit.masking import masked
 from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner, NoDirectory
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import nodes, runs
-from lamplighter.store.runs import RunRow, StaleRun
+from lamplighter.store.run_rows import RunRow
+from lamplighter.store.runs import StaleRun
 from lamplighter.store.tx import Store
 
 MOST_AT_ONCE = 64

@@ -8,7 +8,7 @@ from lamplighter.domain.delivery.outbox import Item
 from lamplighter.domain.runs.artifacts import JSON_TYPE, Artifact, key_of, written
 from lamplighter.services import outbox
 from lamplighter.store.artifacts import ArtifactRow
-from lamplighter.store.runs import NewRunEvent
+from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import Tx
 
 AT_ONCE = 200

@@ -15,7 +15,7 @@ from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import Completed, RunUnknown
 from lamplighter.services import runs
-from lamplighter.store.runs import NewRunEvent
+from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import DirectStore, Store, Tx
 
 

@@ -14,7 +14,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.services import formulas, outbox
 from lamplighter.services.firing import TRACKING
 from lamplighter.services.runs import AT_ONCE, Ending, Worker, end_if_active, snapshots_of, start
-from lamplighter.store.runs import NewRunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.tx import Tx
 
 

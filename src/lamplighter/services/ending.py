@@ -20,7 +20,7 @@ from lamplighter.services import firing, snapshots
 from lamplighter.services.registering import TOPIC as AUTOMATIONS
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.batch import Call, Refused, batched, one
-from lamplighter.store.runs import NewRunEvent, RunFacts, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunFacts, RunRow
 from lamplighter.store.tx import Tx
 
 TOPIC = firing.TOPIC

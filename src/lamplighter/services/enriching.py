@@ -16,7 +16,7 @@ from lamplighter.domain.runs.model import By, Mover, RunState, Stage, move
 from lamplighter.kit.canonical import canonical
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import outbox, runs
-from lamplighter.store.runs import NewRunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.tx import Tx
 
 STATES = frozenset({RunState.QUEUED, RunState.ENRICHING})

@@ -13,7 +13,7 @@ from lamplighter.domain.runs.prompt import prompt_key, session_key
 from lamplighter.domain.runs.target import How, Target, Wish
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import configurations, outbox, runs
-from lamplighter.store.runs import NewRunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Tx
 

@@ -12,7 +12,7 @@ from lamplighter.domain.runs.verdict import Fail, Leave, Policy, TimeOut, Verdic
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import runs
-from lamplighter.store.runs import NewRunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.tx import Tx
 
 AT_ONCE = 50

@@ -23,7 +23,7 @@ from lamplighter.services.registering import quiet_at
 from lamplighter.services.rules import Rules
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.batch import Call, Refused, batched, one
-from lamplighter.store.runs import NewRunEvent, RunFacts, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunFacts, RunRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 

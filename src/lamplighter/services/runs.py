@@ -29,7 +29,7 @@ from lamplighter.services.starting import (
     trigger_of,
 )
 from lamplighter.store.artifacts import ArtifactRow
-from lamplighter.store.runs import NewRunEvent, RunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunEvent, RunRow
 from lamplighter.store.tx import Tx
 
 __all__ = [

@@ -17,7 +17,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.services import outbox
 from lamplighter.services.ending import TOPIC, Ending, end, tell
 from lamplighter.store.batch import Call, Refused, batched, one
-from lamplighter.store.runs import NewRunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 

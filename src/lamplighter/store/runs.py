@@ -2,15 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
-from lamplighter.domain.runs.lease import Lease
-from lamplighter.domain.runs.model import Run, RunState, Stage
+from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.kit.errors import Conflict
-from lamplighter.kit.json_text import read, text_of
-from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.kit.json_text import text_of
+from lamplighter.store.db import Db, Row, instant_or_none, stamp
+from lamplighter.store.run_rows import NewRunEvent, Papers, RunEvent, RunRow, moving, run_event, run_row, written
 from lamplighter.store.writes import Write
 
 ACTIVE_STATES = "state IN ('queued', 'enriching', 'ready', 'running')"
@@ -162,64 +160,6 @@ class StaleRun(Conflict):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """What a row keeps beside the run itself."""
-
-    automation_id: str
-    action: str
-    trigger: str
-    rig: str | None = None
-    bead: str | None = None
-    node: str | None = None
-    """The machine its process lives on; only that one takes it up again."""
-    wisp: str | None = None
-    wisp_elsewhere: bool = False
-    """The wisp lives in an outside bead store."""
-    duration: timedelta | None = None
-    configuration: str | None = None
-    prompt_sent_at: datetime | None = None
-    tokens: int | None = None
-    worktree: Mapping[str, str] | None = None
-    """`path`, `branch` and `repository` of the worktree it works or worked in, while that is there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Papers:
-    """What a run took from its trigger, and what its agent reported, each as JSON text."""
-
-    enrichment: str | None
-    completion: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    run: Run
-    facts: RunFacts
-
-
-@dataclass(frozen=True, slots=True)
-class RunEvent:
-    number: int
-    at: datetime
-    type: str
-    from_state: str | None
-    to_state: str | None
-    actor: str
-    data: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewRunEvent:
-    run: str
-    at: datetime
-    type: str
-    actor: str
-    from_state: RunState | None = None
-    to_state: RunState | None = None
-    data: Mapping[str, Any] | None = None
-
-
 class Runs:
     def __init__(self, db: Db, city: str) -> None:
         self._db = db
@@ -242,12 +182,12 @@ class Runs:
             "bead_id": facts.bead,
             "created_at": stamp(run.created_at),
         }
-        self._db.write(INSERT, fixed | self._moving(row))
+        self._db.write(INSERT, fixed | moving(self._city, row))
 
     def swap(self, before: Run, after: RunRow) -> None:
         """Raises StaleRun unless the row still has the state and lease version of `before`."""
         expected = {"state_before": before.state.value, "version_before": before.lease.version}
-        if not self._db.write(SWAP, self._moving(after) | expected):
+        if not self._db.write(SWAP, moving(self._city, after) | expected):
             raise StaleRun(before.id)
 
     def get(self, run: str) -> RunRow | None:
@@ -259,7 +199,7 @@ class Runs:
     def lock_some(self, ids: Iterable[str]) -> dict[str, RunRow]:
         """Locked in one order by everyone."""
         rows = self._db.rows(LOCK_SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
-        return {row["id"]: _row(row) for row in rows}
+        return {row["id"]: run_row(row) for row in rows}
 
     def automations_of(self, ids: Iterable[str]) -> dict[str, str]:
         rows = self._db.rows(AUTOMATIONS_OF, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
@@ -281,7 +221,7 @@ class Runs:
 
     def orphans(self, node: str, now: datetime, *, limit: int, rigs: frozenset[str] | None = None) -> list[RunRow]:
         """Running runs of that node that nobody holds, of the city and these rigs: to be adopted, and locked for it."""
-        return [_row(row) for row in self._orphans(node, now, limit, rigs, lock="{skip_claimed}")]
+        return [run_row(row) for row in self._orphans(node, now, limit, rigs, lock="{skip_claimed}")]
 
     def has_orphans(self, node: str, now: datetime, *, rigs: frozenset[str] | None = None) -> bool:
         return bool(self._orphans(node, now, 1, rigs, lock=""))
@@ -352,7 +292,7 @@ class Runs:
             where, params = where + " AND automation = :automation", params | {"automation": automation}
         if state is not None:
             where, params = where + " AND state = :state", params | {"state": state.value}
-        return [_row(row) for row in self._db.rows(LIST.replace("{where}", where), params)]
+        return [run_row(row) for row in self._db.rows(LIST.replace("{where}", where), params)]
 
     def counts(self, *, since: str) -> dict[str, int]:
         """How many runs made from the id `since` on are in each state; those under way count whatever their age."""
@@ -375,7 +315,7 @@ class Runs:
         self._db.write(ADD_EVENT, params)
 
     def events(self, run: str) -> list[RunEvent]:
-        return [_event(row) for row in self._db.rows(EVENTS, {"city": self._city, "run": run})]
+        return [run_event(row) for row in self._db.rows(EVENTS, {"city": self._city, "run": run})]
 
     def old(self, *, before: datetime, before_id: str, limit: int) -> list[tuple[str, str | None]]:
         """The oldest ended runs, each with its tracking bead."""
@@ -405,119 +345,21 @@ class Runs:
         self._db.execute(SPENT, params)
 
     def set_worktree(self, run: str, worktree: Mapping[str, str] | None) -> None:
-        self._db.execute(SET_WORKTREE, {"city": self._city, "id": run, "worktree": _written(worktree)})
+        self._db.execute(SET_WORKTREE, {"city": self._city, "id": run, "worktree": written(worktree)})
 
     def stale(self, now: datetime, *, silent_since: datetime, limit: int) -> list[RunRow]:
         """Agent runs under way that are past their deadline or were silent for long; the longest overdue first."""
         params = {"city": self._city, "now": stamp(now), "silent_since": stamp(silent_since), "limit": limit}
-        return [_row(row) for row in self._db.rows(STALE, params)]
+        return [run_row(row) for row in self._db.rows(STALE, params)]
 
     def with_worktree(self, node: str, *, before: datetime, limit: int) -> list[RunRow]:
         """Ended runs of that machine whose worktree was kept."""
         params = {"city": self._city, "node": node, "before": stamp(before), "limit": limit}
-        return [_row(row) for row in self._db.rows(WITH_WORKTREE, params)]
+        return [run_row(row) for row in self._db.rows(WITH_WORKTREE, params)]
 
     def _one(self, sql: str, run: str) -> RunRow | None:
         row = self._db.row(sql, {"city": self._city, "id": run})
-        return None if row is None else _row(row)
+        return None if row is None else run_row(row)
 
     def _ids(self, sql: str, params: dict[str, object]) -> list[str]:
         return [row["id"] for row in self._db.rows(sql, params | {"city": self._city})]
-
-    def _moving(self, row: RunRow) -> dict[str, object]:
-        run, facts = row.run, row.facts
-        return {
-            "city": self._city,
-            "id": run.id,
-            "state": run.state.value,
-            "reason": run.reason,
-            "stage": None if run.stage is None else run.stage.value,
-            "error": run.error,
-            "lease_version": run.lease.version,
-            "lease_owner": run.lease.owner,
-            "lease_expires_at": stamp_or_none(run.lease.expires_at),
-            "node": facts.node,
-            "wisp_id": facts.wisp,
-            "wisp_elsewhere": int(facts.wisp_elsewhere),
-            "started_at": stamp_or_none(run.started_at),
-            "ended_at": stamp_or_none(run.ended_at),
-            "deadline_at": stamp_or_none(run.deadline_at),
-            "last_activity_at": stamp_or_none(run.last_activity_at),
-            "exit_code": run.exit_code,
-            "duration_us": None if facts.duration is None else facts.duration // timedelta(microseconds=1),
-            "output_tail": run.output_tail,
-            "summary": run.summary,
-            "session_id": run.session_id,
-            "completion_id": run.completion_id,
-            "assigned_to": run.assigned_to,
-            "assigned_at": stamp_or_none(run.assigned_at),
-            "cost": run.cost,
-            "configuration": facts.configuration,
-            "prompt_sent_at": stamp_or_none(facts.prompt_sent_at),
-            "tokens": facts.tokens,
-            "worktree": _written(facts.worktree),
-        }
-
-
-def _written(worktree: Mapping[str, str] | None) -> str | None:
-    return None if worktree is None else json.dumps(dict(worktree))
-
-
-def _row(row: Row) -> RunRow:
-    run = Run(
-        id=row["id"],
-        automation=row["automation"],
-        state=RunState(row["state"]),
-        created_at=instant(row["created_at"]),
-        trigger_kind=row["trigger_kind"],
-        trigger_event=row["trigger_event_id"],
-        definition=read(row["definition"]),
-        reason=row["reason"],
-        stage=None if row["stage"] is None else Stage(row["stage"]),
-        error=row["error"],
-        lease=Lease(row["lease_version"], row["lease_owner"], instant_or_none(row["lease_expires_at"])),
-        attempt=row["attempt"],
-        retries=row["retry_of"],
-        causes=tuple(json.loads(row["causes"])),
-        started_at=instant_or_none(row["started_at"]),
-        ended_at=instant_or_none(row["ended_at"]),
-        deadline_at=instant_or_none(row["deadline_at"]),
-        last_activity_at=instant_or_none(row["last_activity_at"]),
-        exit_code=row["exit_code"],
-        output_tail=row["output_tail"],
-        summary=row["summary"],
-        session_id=row["session_id"],
-        completion_id=row["completion_id"],
-        assigned_to=row["assigned_to"],
-        assigned_at=instant_or_none(row["assigned_at"]),
-        cost=row["cost"],
-    )
-    duration = row["duration_us"]
-    facts = RunFacts(
-        automation_id=row["automation_id"],
-        action=row["action"],
-        trigger=row["trigger_id"],
-        rig=row["rig"],
-        bead=row["bead_id"],
-        node=row["node"],
-        wisp=row["wisp_id"],
-        wisp_elsewhere=bool(row["wisp_elsewhere"]),
-        duration=None if duration is None else timedelta(microseconds=duration),
-        configuration=row["configuration"],
-        prompt_sent_at=instant_or_none(row["prompt_sent_at"]),
-        tokens=row["tokens"],
-        worktree=None if row["worktree"] is None else json.loads(row["worktree"]),
-    )
-    return RunRow(run, facts)
-
-
-def _event(row: Row) -> RunEvent:
-    return RunEvent(
-        number=row["number"],
-        at=instant(row["at"]),
-        type=row["type"],
-        from_state=row["from_state"],
-        to_state=row["to_state"],
-        actor=row["actor"],
-        data=None if row["data"] is None else json.loads(row["data"]),
-    )
