@@ -47,7 +47,6 @@ def parse_panes(text: str, city: str) -> Iterator[Pane]:
 
 
 def _pane(values: Mapping[str, str]) -> Pane:
-    dead = values["pane_dead"] == "1"
     activity = max(_number(values["session_activity"]), _number(values["window_activity"]))
     return Pane(
         id=values["pane_id"],
@@ -55,8 +54,9 @@ def _pane(values: Mapping[str, str]) -> Pane:
         session_id=values["@lamp_id"],
         city=values["@lamp_city"],
         pid=_number(values["pane_pid"]) or None,
-        dead=dead,
-        exit_status=_status(values["pane_dead_status"], values["pane_dead_signal"]) if dead else None,
+        dead=values["pane_dead"] == "1",
+        # It may be told before the pane is called dead, which waits until the last output was read.
+        exit_status=_status(values["pane_dead_status"], values["pane_dead_signal"]),
         activity=datetime.fromtimestamp(activity, UTC),
         created=datetime.fromtimestamp(_number(values["session_created"]), UTC),
         attached=_number(values["session_attached"]) > 0,

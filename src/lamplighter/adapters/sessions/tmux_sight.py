@@ -125,9 +125,8 @@ class TmuxSight:
         for count, pause in enumerate(_STATUS_WAITS):
             if not {pane.session_id for pane in panes if _lacks_status(pane)} - self._silent:
                 return panes
-            if count:
-                await self._stir()
-            await self.clock.wait(asyncio.Event(), at_most=pause)
+            waited = self.clock.wait(asyncio.Event(), at_most=pause)
+            await (asyncio.gather(waited, self._stir()) if count else waited)
             panes = await self._panes(*which)
         self._silent |= {pane.session_id for pane in panes if _lacks_status(pane)}
         return panes
