@@ -1,12 +1,14 @@
 """The disk for outputs fills up for real: those it concerns are told of, and the other agents do not notice.
 
 The sessions of the city are on a file system of a few pages, which the daemon alone sees: it is mounted in a namespace
-of its own, for which no privilege is needed.
+of its own, for which no privilege is needed where the kernel gives user namespaces. Where it gives none, and does not let
+root mount either, no disk can be filled without harm to others, and these tests are left out.
 """
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,13 +46,22 @@ trap 'head -c 1000000 /dev/zero; touch filled' USR1
 """
 
 
+def namespace() -> list[str]:
+    """How a mount of one's own is had here."""
+    for words in (["unshare", "--map-root-user", "--mount"], ["unshare", "--mount"]):
+        tried = subprocess.run([*words, "mount", "-t", "tmpfs", "none", "/mnt"], check=False, capture_output=True)
+        if tried.returncode == 0:
+            return words
+    pytest.skip("this machine allows no mounts in a namespace")
+
+
 @pytest.fixture
 def town(city: Path, lamp: Lamp, processes: Children, environment: dict[str, str]) -> Iterator[Path]:
     (city / "starts").mkdir()
     (city / ".gc/sessions").mkdir(exist_ok=True)
     (city / "city.toml").write_text(CITY)
     daemon = processes.start(
-        "unshare", "--map-root-user", "--mount", "sh", "-c", ON_A_SMALL_DISK, "sh", str(city), sys.executable,
+        *namespace(), "sh", "-c", ON_A_SMALL_DISK, "sh", str(city), sys.executable,
         env=environment,
     )  # fmt: skip
     await_lamps(daemon)
@@ -62,7 +73,7 @@ def await_lamps(daemon: Child) -> None:
     line = daemon.line()
     while line and not line.startswith("The lamps are lit"):
         line = daemon.line()
-    assert line, "it did not come up: this test needs `unshare` and user namespaces"
+    assert line, "it did not come up"
 
 
 def starts(city: Path, name: str) -> list[int]:
