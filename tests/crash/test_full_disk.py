@@ -1,8 +1,8 @@
 """The disk for outputs fills up for real: those it concerns are told of, and the other agents do not notice.
 
 The sessions of the city are on a file system of a few pages, which the daemon alone sees: it is mounted in a namespace
-of its own, for which no privilege is needed where the kernel gives user namespaces. Where it gives none, and does not let
-root mount either, no disk can be filled without harm to others, and these tests are left out.
+of its own, for which no privilege is needed where the kernel gives user namespaces. Where it gives none, and root may
+not mount either, no disk can be filled without harm to others, and these tests are left out.
 """
 
 import json
