@@ -260,12 +260,12 @@ async def test_case_20_a_start_that_was_cut_off_before_it_was_told_is_taken_up(l
             " WHERE id = :run",
             {"run": run},
         )
-        tx.wake(runs.TAKEN)
 
     await loops.store.transact(as_if_its_holder_had_died_in_between)
     plan = await loops.parts.agents._plan(row)
     place = await loops.parts.agents._place(row, plan)
     await loops.parts.agents._start(row, plan, place)
+    assert await loops.parts.worker.adopt() == 1
     again = await finished(loops, run)
     assert (again.run.state, again.run.reason) == (RunState.FAILED, "no_completion")
     assert (loops.root / "starts").read_text().split() == ["started", "started"], "the second by this test, no third"
@@ -303,7 +303,7 @@ async def test_a_session_goes_on_when_its_configuration_is_gone(loops: Loops) ->
     await loops.parts.worker.tasks.all_done()
     await loops.store.transact(configurations.sync, (), loops.clock.now())
     await loops.store.transact(owners.void, "own_first", act=loops.act)
-    await loops.parts.dispatcher.tick()
+    assert await loops.parts.worker.adopt() == 1
     (loops.root / "go").write_text("")
     row = await finished(loops, run)
     assert (row.run.reason, row.run.exit_code) == ("no_completion", 5)
