@@ -32,7 +32,7 @@ from lamplighter.adapters.control import ask
 MANY = int(os.environ.get("BENCH_AGENTS", "200"))
 KILLS = int(os.environ.get("BENCH_KILLS", "200"))
 PEER_KILLS = int(os.environ.get("BENCH_PEER_KILLS", "10"))
-IDLE_S = float(os.environ.get("BENCH_IDLE_S", "32"))
+IDLE_S = float(os.environ.get("BENCH_IDLE_S", "61"))
 SLOW_MS = float(os.environ.get("BENCH_SLOW_MS", "inf"))
 LIMIT_S = 120.0
 BIN = Path(sys.executable).parent

@@ -134,11 +134,11 @@ class Records:
     def meta(self, name: SessionName) -> Mapping[str, str]:
         path = f"{self._place}/{session_name(name)}/{_META}"
         stamp, known = _stamp(path), self._metas.get(name)
-        if stamp is None or known is None or known[0] != stamp:
+        if stamp is None:  # most have none
+            return NOTHING
+        if known is None or known[0] != stamp:
             found = _load(path) or {}
             meta = {str(key): str(value) for key, value in found.items()} or NOTHING
-            if stamp is None:
-                return meta
             known = self._metas[name] = (stamp, meta)
         return known[1]
 

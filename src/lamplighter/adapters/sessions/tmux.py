@@ -47,13 +47,13 @@ class TmuxProvider:
         self._tmux = TmuxClient(socket, {key: environ[key] for key in _SERVER_ENV if key in environ})
         self._table = ProcessTable()
         self._leftovers = Leftovers(self._table, clock, self._records.clear_away)
-        self._sight = TmuxSight(self._tmux, self._records, self._table, clock, city)
+        self._watches = Watches()
+        self._sight = TmuxSight(self._tmux, self._records, self._table, clock, city, self._watches.living)
         self._opening = Opening(self._tmux, self._records, clock, city)
         self._keyboard = Keyboard(self._tmux, clock)
         self._endings = Endings()
         self._locks = NameLocks()
         self._typing = NameLocks()
-        self._watches = Watches()
         self._missed: set[str] = set()  # sessions that were gone before they could be watched
         self._finding: set[asyncio.Task[None]] = set()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -30,6 +30,8 @@ class TmuxSight:
     table: ProcessTable
     clock: Clock
     city: str
+    living: Callable[[str], bool] = lambda _session_id: False
+    """Whether the program of a start is known to live, without a look at it."""
     last: dict[SessionName, Pane] = field(default_factory=dict)
     _silent: set[str] = field(default_factory=set)  # sessions whose exit status the server will never tell
 
@@ -103,10 +105,14 @@ class TmuxSight:
         )
 
     def alive(self, pane: Pane, record: Record | None, table: Mapping[int, Process]) -> bool:
-        if pane.dead or pane.pid is None or (root := identity_of(pane.pid)) is None:
+        if pane.dead or pane.pid is None:
             return False
-        if record is None or not _needs_table(pane, record):
+        simple = record is None or not _needs_table(pane, record)
+        if simple and self.living(pane.session_id):
             return True
+        root = identity_of(pane.pid)
+        if root is None or record is None or simple:
+            return root is not None
         if self.clock.now() - record.started_at < _NAMED_WITHIN:
             return True  # it may still be on its way from the launching shell to the agent
         names = {process.name for process in members(table, (root,), Marks("", "", ""))}
@@ -123,13 +129,20 @@ class TmuxSight:
     async def _with_statuses(self, panes: list[Pane], *which: str) -> list[Pane]:
         """The same panes, looked at again while the server has not collected a program that is gone."""
         for count, pause in enumerate(_STATUS_WAITS):
-            if not {pane.session_id for pane in panes if _lacks_status(pane)} - self._silent:
+            if not {pane.session_id for pane in panes if self._lacks_status(pane)} - self._silent:
                 return panes
             waited = self.clock.wait(asyncio.Event(), at_most=pause)
             await (asyncio.gather(waited, self._stir()) if count else waited)
             panes = await self._panes(*which)
-        self._silent |= {pane.session_id for pane in panes if _lacks_status(pane)}
+        self._silent |= {pane.session_id for pane in panes if self._lacks_status(pane)}
         return panes
+
+    def _lacks_status(self, pane: Pane) -> bool:
+        if pane.exit_status is not None:
+            return False
+        if pane.dead or pane.pid is None:
+            return True
+        return not self.living(pane.session_id) and identity_of(pane.pid) is None
 
     async def _stir(self) -> None:
         """The server may miss the end of a child that dies young; the end of another makes it collect both."""
@@ -139,10 +152,6 @@ class TmuxSight:
 
 def _of(name: SessionName) -> tuple[str, ...]:
     return ("-s", "-t", f"={session_word(name)}")
-
-
-def _lacks_status(pane: Pane) -> bool:
-    return pane.exit_status is None and (pane.dead or pane.pid is None or identity_of(pane.pid) is None)
 
 
 def _needs_table(pane: Pane, record: Record | None) -> bool:

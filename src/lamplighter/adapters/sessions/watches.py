@@ -16,6 +16,10 @@ class Watches:
     def __contains__(self, session_id: str) -> bool:
         return session_id in self._running or session_id in self._ended
 
+    def living(self, session_id: str) -> bool:
+        """Its end is watched and has not come: it lives, and need not be looked for."""
+        return session_id in self._running
+
     def add(self, session_id: str, cancel: Cancel) -> None:
         self._running[session_id] = cancel
 
