@@ -195,9 +195,10 @@ class Worker:
         else:
             tail = await self.runner.tail(run)
             await self.runner.stop(run, grace=grace)
-        log.get().info("run.called_off", run=run, why=job.called_off)
         if job.called_off is CalledOff.LOST:
+            log.get().debug("run.let_go", run=run)  # an agent that completed its run is the usual case
             return None
+        log.get().info("run.called_off", run=run, why=job.called_off)
         error = "the city was stopped while it ran"
         return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, output_tail=clean(tail))
 
