@@ -47,7 +47,7 @@ def left_out(workers: Workers) -> frozenset[str]:
 class Lanes:
     scene: Scene
     busy: Counter[Lane] = field(default_factory=Counter)
-    _freed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _freed: dict[Lane, asyncio.Condition] = field(default_factory=lambda: {lane: asyncio.Condition() for lane in Lane})
 
     @asynccontextmanager
     async def room(self, kind: ItemKind) -> AsyncIterator[None]:
@@ -56,12 +56,18 @@ class Lanes:
         if lane is None:
             yield
             return
-        async with self._freed:
-            await self._freed.wait_for(lambda: self.busy[lane] < max(limit_of(lane, self.scene.city.workers), 1))
+        freed = self._freed[lane]
+        async with freed:
+            await freed.wait_for(lambda: self._has_room(lane))
             self.busy[lane] += 1
+            if self._has_room(lane):
+                freed.notify()  # the limit may have been raised while several waited
         try:
             yield
         finally:
             self.busy[lane] -= 1
-            async with self._freed:
-                self._freed.notify_all()
+            async with freed:
+                freed.notify()
+
+    def _has_room(self, lane: Lane) -> bool:
+        return self.busy[lane] < max(limit_of(lane, self.scene.city.workers), 1)

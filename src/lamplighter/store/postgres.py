@@ -91,7 +91,10 @@ class PostgresStore:
 
     def _write(self, line: "_Line") -> None:
         while jobs := self._writes.take(GROUP_SIZE):
-            later = self._group(line, jobs) if len(jobs) > 1 else jobs
+            later = jobs
+            if len(jobs) > 1:
+                later = self._group(line, jobs)
+                self._writes.done()  # what is left waits for somebody's lock, and others should not wait with it
             for late in later:
                 wakes: set[str] = set()
                 self._settle([_outcome(late, partial(_alone, line, late, wakes), line)], wakes)
