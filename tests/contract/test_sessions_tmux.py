@@ -179,9 +179,16 @@ class TestTmux(LocalSessionContract):
         provider._opening = replace(provider._opening, tmux=Forgetful(provider._tmux.socket, provider._tmux.env))
         for _ in range(2):  # in a new session, then in its dead pane
             started = await provider.start(puppet("alpha", tmp_path))
-            table = await provider._table.look()
-            marked = [one.pid for one in table.values() if one.session_id == started.session_id and not one.zombie]
-            assert marked == [started.pid]
+
+            async def marked(session_id: str = started.session_id) -> list[int]:
+                table = await provider._table.look()
+                return [one.pid for one in table.values() if one.session_id == session_id and not one.zombie]
+
+            async def is_marked() -> bool:
+                return bool(await marked())
+
+            await until(is_marked)  # its mark comes with its program, a moment after the pane
+            assert await marked() == [started.pid]
             await end(provider, ALPHA)
 
 

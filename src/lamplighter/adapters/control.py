@@ -63,11 +63,12 @@ class ControlServer:
     async def _answer(self, reader: "asyncio.StreamReader", writer: "asyncio.StreamWriter") -> Mapping[str, Any]:
         import asyncio
 
-        if not _same_user(writer.get_extra_info("socket")):
-            return {"error": "This socket answers only the user who runs the city."}
         try:
             async with asyncio.timeout(READ_SECONDS):
                 line = await reader.readline()
+            # Only now: who is refused before his words are taken in finds the line broken, and never reads the answer.
+            if not _same_user(writer.get_extra_info("socket")):
+                return {"error": "This socket answers only the user who runs the city."}
             request = json.loads(line)
             verb = request["verb"]
             handler = self._verbs[verb]
