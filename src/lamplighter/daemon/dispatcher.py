@@ -1,6 +1,7 @@
 """The outbox at work: recover, claim a batch, handle side by side; woken by new items and by the next due time."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -12,6 +13,7 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.outbox import Item
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
 from lamplighter.services import outbox, runs
@@ -111,6 +113,8 @@ class Dispatcher:
             self._loop.cancel()
         await self.handling.all_done()
         await self.worker.stop()
+        with suppress(LampError, OSError):  # for a first tidying that was cut short; else the next start does it
+            await self.worker.tidy()
 
     @property
     def _room(self) -> int:

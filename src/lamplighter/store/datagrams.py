@@ -29,6 +29,11 @@ class Datagrams:
         self._changed_at = -1
         """When the directory had changed last, as of `_names`; -1 when a further change could look the same."""
 
+    def __del__(self) -> None:
+        """A store that was never closed leaves no socket behind."""
+        if self._socket is not None:
+            self._socket.close()
+
     def send(self, topics: Iterable[str]) -> None:
         message = " ".join(sorted(topics)).encode()
         if not message:
