@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
+from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.adapters.git_command import Git
 from lamplighter.adapters.sessions.commands import ShimCommands
 from lamplighter.adapters.sessions.fake import FakeProvider
 from lamplighter.adapters.sessions.seeding import write_seeds

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.adapters.git_command import Git
 from lamplighter.ports.worktrees import Changes, GitFailed, Kept, NoWorktree, Removed, Worktree
 
 ENV = {

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
+from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.adapters.git_command import Git
 from lamplighter.adapters.sessions.commands import ShimCommands
 from lamplighter.adapters.sessions.seeding import write_seeds
 from lamplighter.adapters.sessions.subprocess import SubprocessProvider
@@ -118,13 +118,10 @@ class Loops:
         return await self.store.read(runs.get, run)
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        """Until it holds, asked after every commit."""
-        woken = self.wakes.subscribe("runs", "events", "outbox", "automations")
+        """Until it holds, looked at often: not every step of a run wakes somebody."""
         async with asyncio.timeout(WITHIN):
-            while not await holds():
-                woken.clear()
-                if not await holds():
-                    await woken.wait()
+            while not await holds():  # noqa: ASYNC110  what is waited for is written by loops of another thread or process
+                await asyncio.sleep(0.01)
 
 
 def _no_beads() -> Any:

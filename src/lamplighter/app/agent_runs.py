@@ -5,8 +5,8 @@ from pathlib import Path
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
+from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.adapters.git_command import Git
 from lamplighter.adapters.sessions.seeding import write_seeds
 from lamplighter.app.sessions import open_named
 from lamplighter.app.wiring import OpenCity

@@ -23,7 +23,6 @@ from lamplighter.store.batch import Call, Refused, batched, one
 from lamplighter.store.run_rows import NewRunEvent, RunFacts, RunRow
 from lamplighter.store.tx import Tx
 
-TOPIC = firing.TOPIC
 TAKEN = "runs.taken"
 """Runs were ended or freed by somebody other than their holder: whoever holds one looks whether it is his."""
 LONGEST_ERROR = 2000
@@ -86,7 +85,6 @@ def end_many(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
     answers = [this.end(*call.args, **call.kwargs) for call in calls]
     if this.freed and tx.triggers.release(this.freed):
         tx.wake(AUTOMATIONS)
-    tx.wake(TOPIC)
     return answers
 
 

@@ -74,7 +74,6 @@ def finish(  # noqa: PLR0913  a stage's end, and what every transaction of runni
     artifact = {"run": run.id, "artifact": Artifact.ENRICHMENT.value}
     tx.outbox.add(new_item(ids.make("out"), ItemKind.WRITE_ARTIFACT, artifact, act.at))
     tx.outbox.add(new_item(ids.make("out"), ItemKind.ENQUEUE_EXECUTE, stage_of(run.id, held.facts.rig), act.at))
-    tx.wake(runs.TOPIC)
     return after
 
 

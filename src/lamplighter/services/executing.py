@@ -53,7 +53,6 @@ def begin(tx: Tx, item: Item, target: Target, worker: runs.Worker, *, ids: IdSou
     tx.runs.swap(held.run, after)
     runs.tell(tx, moved, {"owner": worker.owner, "lease": held.run.lease.version})
     outbox.done(tx, item, act.at)
-    tx.wake(runs.TOPIC)
     return after
 
 
@@ -88,7 +87,6 @@ def began(tx: Tx, run: str, start: Began, act: Act) -> RunRow:
             data["why"] = start.why
         tx.runs.add_event(NewRunEvent(run, act.at, "session_created", act.actor, data=data))
         tx.runs.add_event(NewRunEvent(run, act.at, "prompt_sent", act.actor, data={"key": prompt_key(run)}))
-        tx.wake(runs.TOPIC)
     return runs.get(tx, run)
 
 

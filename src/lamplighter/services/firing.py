@@ -27,7 +27,6 @@ from lamplighter.store.run_rows import NewRunEvent, RunFacts, RunRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 
-TOPIC = "runs"
 TRACKING = "automation-run:"
 TRACKING_ID = 8
 """Letters of a tracking bead's id: many are made, and the short ids are for beads that people type."""
@@ -126,7 +125,6 @@ def add_run(  # noqa: PLR0913  a run and everything that is written with it
     tx.outbox.add(
         new_item(ids.make("out"), first_item(facts.action), stage_of(run.id, facts.rig, facts.action), due_at or act.at)
     )
-    tx.wake(TOPIC)
     return bead
 
 

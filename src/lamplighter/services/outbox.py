@@ -9,6 +9,7 @@ from lamplighter.domain.delivery.outbox import (
     NotClaimed,
     after_failure,
     claim,
+    fence,
     put_off,
     recover,
     settle,
@@ -49,19 +50,19 @@ def next_due_at(tx: Tx, *, reach: Reach | None = None) -> datetime | None:
 
 def done(tx: Tx, item: Item, now: datetime) -> None:
     """Settle it in the stage's own transaction. Raises NotClaimed when the claim was taken away meanwhile."""
-    before = _mine(tx, item)
+    before = mine(tx, item)
     tx.outbox.swap(before, settle(before, item.claims), now=now)
 
 
 def later(tx: Tx, item: Item, until: datetime, now: datetime) -> None:
     """Not its time yet: back to pending at no cost. Raises NotClaimed."""
-    before = _mine(tx, item)
+    before = mine(tx, item)
     tx.outbox.swap(before, put_off(before, item.claims, until), now=now)
 
 
 def failed(tx: Tx, item: Item, error: str, *, permanent: bool, ids: IdSource, act: Act) -> Item:
     """Pending again after a delay, or given up, and then its run with it. Raises NotClaimed."""
-    before = _mine(tx, item)
+    before = mine(tx, item)
     after = after_failure(before, item.claims, error, act.at, permanent=permanent)
     return _left(tx, before, after, ids=ids, act=act)
 
@@ -82,10 +83,12 @@ def take_back_hung(tx: Tx, *, ids: IdSource, act: Act) -> int:
     return len(items)
 
 
-def _mine(tx: Tx, item: Item) -> Item:
+def mine(tx: Tx, item: Item) -> Item:
+    """As it stands, locked. Raises NotClaimed when the claim was taken away meanwhile."""
     found = tx.outbox.lock(item.id)
     if found is None:
         raise NotClaimed(item)
+    fence(found, item.claims)
     return found
 
 

@@ -15,7 +15,7 @@ from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState, Stag
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services.ending import LAST_WORDS, TAKEN, TOPIC, Ending, again, end, snapshots_of, tell
+from lamplighter.services.ending import LAST_WORDS, TAKEN, Ending, again, end, snapshots_of, tell
 from lamplighter.services.starting import (
     AT_ONCE,
     Started,
@@ -36,7 +36,6 @@ __all__ = [
     "AT_ONCE",
     "LAST_WORDS",
     "TAKEN",
-    "TOPIC",
     "Ending",
     "Started",
     "Taken",

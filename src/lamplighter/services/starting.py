@@ -7,7 +7,7 @@ from typing import Any
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.model import ActionKind
-from lamplighter.domain.delivery.outbox import Item, ItemKind, ItemState, NotClaimed, malformed, put_off, settle
+from lamplighter.domain.delivery.outbox import Item, ItemKind, malformed, put_off, settle
 from lamplighter.domain.delivery.outbox import claim as claim_item
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.lease import LeaseHeld, claim
@@ -15,8 +15,7 @@ from lamplighter.domain.runs.model import ACTIVE, By, Mover, RunState, move
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import outbox
-from lamplighter.services.ending import TOPIC, Ending, end, tell
-from lamplighter.store.batch import Call, Refused, batched, one
+from lamplighter.services.ending import Ending, end, tell
 from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
@@ -46,57 +45,42 @@ class _Starting:
 
     tx: Tx
     rows: dict[str, RunRow]
-    items: dict[str, Item]
     said: dict[str, TriggerEvent]
 
-    def start(self, item: Item, worker: Worker, now: datetime) -> Started | Refused | None:
-        found = self.items.get(item.id)
-        if found is None or found.state is not ItemState.CLAIMED or found.claims != item.claims:
-            return Refused(NotClaimed(found or item))
-        return self.begin(found, found, worker, now)
+    @staticmethod
+    def of(tx: Tx, items: Sequence[Item]) -> "_Starting":
+        rows = tx.runs.lock_some(item.payload["run"] for item in items) if items else {}
+        events = [row.run.trigger_event for row in rows.values() if row.run.trigger_event]
+        return _Starting(tx, rows, tx.trigger_events.some(events) if events else {})
 
     def begin(self, found: Item, mine: Item, worker: Worker, now: datetime) -> Started | None:
         """`found` is the item as it stands in the store, `mine` as it is once claimed."""
         before = self.rows.get(mine.payload["run"])
         if before is None or before.run.state is not RunState.READY:
-            self._settle(found, settle(mine, mine.claims), now)
+            self.tx.outbox.swap(found, settle(mine, mine.claims), now=now)
             return None
         try:
             lease = claim(before.run.lease, worker.owner, now)
         except LeaseHeld as error:
-            self._settle(found, put_off(mine, mine.claims, error.lease.expires_at or now), now)
+            self.tx.outbox.swap(found, put_off(mine, mine.claims, error.lease.expires_at or now), now=now)
             return None
         by = By(Mover.WORKER, worker.actor, lease.version)
         moved = move(replace(before.run, lease=lease), RunState.RUNNING, by, now)
         after = self.rows[moved.run.id] = RunRow(moved.run, replace(before.facts, node=worker.node))
         self.tx.runs.swap(before.run, after)
         tell(self.tx, moved, {"owner": worker.owner, "lease": lease.version})
-        self._settle(found, settle(mine, mine.claims), now)
-        self.tx.wake(TOPIC)
+        self.tx.outbox.swap(found, settle(mine, mine.claims), now=now)
         return Started(after, _said(after, self.said.get(after.run.trigger_event or "")))
 
-    def _settle(self, before: Item, after: Item, now: datetime) -> None:
-        self.tx.outbox.swap(before, after, now=now)
-        self.items[after.id] = after
 
-
-def start_many(tx: Tx, calls: Sequence[Call]) -> list[Started | Refused | None]:
-    """As `start`, for each call."""
-    items: list[Item] = [call.args[0] for call in calls]
-    rows = tx.runs.lock_some(item.payload["run"] for item in items)
-    said = tx.trigger_events.some(row.run.trigger_event for row in rows.values() if row.run.trigger_event)
-    this = _Starting(tx, rows, tx.outbox.lock_some(item.id for item in items), said)
-    return [this.start(*call.args, **call.kwargs) for call in calls]
-
-
-@batched(start_many)
 def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> Started | None:
     """Claim the run, make it running and settle its item, all at once; None when there is nothing left to start.
 
     A run whose lease is another's keeps its item for later. Raises NotClaimed when the item was taken away.
     """
-    started: Started | None = one(start_many(tx, [Call((item, worker, now), {})]))
-    return started
+    this = _Starting.of(tx, [item])
+    mine = outbox.mine(tx, item)
+    return this.begin(mine, mine, worker, now)
 
 
 @dataclass(frozen=True)
@@ -121,9 +105,7 @@ def take_due(
     due = outbox.due(tx, now, limit=limit, run=run, reach=reach)
     commands = [item for item in due if _is_command(item)]
     items = [outbox.claimed(tx, item, worker.owner, now) for item in due if not _is_command(item)]
-    rows = tx.runs.lock_some(item.payload["run"] for item in commands) if commands else {}
-    said = tx.trigger_events.some(row.run.trigger_event for row in rows.values() if row.run.trigger_event)
-    this = _Starting(tx, rows, {item.id: item for item in commands}, said)
+    this = _Starting.of(tx, commands)
     started = [this.begin(item, claim_item(item, worker.owner, now), worker, now) for item in commands]
     return Taken([one for one in started if one is not None], items, tx.outbox.next_due_at(reach=reach))
 

@@ -33,7 +33,7 @@ def batched(many: Many) -> Callable[[F], F]:
     """Mark a transaction function: calls of it that wait together are handed to `many`, in one go."""
 
     def mark(fn: F) -> F:
-        fn.many = many  # type: ignore[attr-defined]  # a mark, read below and nowhere else
+        fn.many = many  # type: ignore[attr-defined]  # a mark, read by `Job.many` and nowhere else
         return fn
 
     return mark
@@ -43,12 +43,13 @@ def batches(jobs: Sequence[Job]) -> list[list[Job]]:
     """Jobs that can be done together, together: all that wait are concurrent, so any order of them will do."""
     together: dict[object, list[Job]] = {}
     for job in jobs:
-        together.setdefault(getattr(job.fn, "many", job.answer), []).append(job)
+        together.setdefault(job.many or job.answer, []).append(job)
     return list(together.values())
 
 
 def run_batch(tx: Tx, jobs: Sequence[Job]) -> list[Outcome]:
-    many: Many = jobs[0].fn.many  # type: ignore[attr-defined]  # see above
+    many = jobs[0].many
+    assert many is not None  # noqa: S101  only such jobs come together
     answers = many(tx, [Call(job.args, job.kwargs) for job in jobs])
     return [_outcome(job, answer) for job, answer in zip(jobs, answers, strict=True)]
 

@@ -27,12 +27,10 @@ class Crew:
 
     def put(self, job: Job) -> None:
         with self._lock:
-            batched = job.batched
+            batched = job.many is not None
             (self._batched if batched else self._plain).append(job)
-            wanted = not batched or self._batching is None
-            rested = self._resting.pop() if wanted and self._resting else None
-        if rested is not None:
-            rested.set()
+            if not batched or self._batching is None:
+                self._call_one()
 
     def take(self, most: int) -> list[Job]:
         """All that waits, up to `most`; rests until there is something. Empty once closed and done."""
@@ -41,17 +39,19 @@ class Crew:
                 taken = self._taken(most)
                 if taken:
                     return taken
-                if self._closed and not self._batched:
+                if self._closed:  # batched jobs that are left are taken by the thread that has such in hand
                     return []
                 called = threading.Event()
                 self._resting.append(called)
             called.wait()
 
     def done(self) -> None:
-        """What this thread took is answered."""
+        """What this thread took is answered, or nobody need wait for it; who came meanwhile is served by another."""
         with self._lock:
             if self._batching == threading.get_ident():
                 self._batching = None
+                if self._batched:
+                    self._call_one()
 
     def close(self) -> None:
         with self._lock:
@@ -59,6 +59,10 @@ class Crew:
             resting, self._resting = self._resting, []
         for called in resting:
             called.set()
+
+    def _call_one(self) -> None:
+        if self._resting:
+            self._resting.pop().set()
 
     def _taken(self, most: int) -> list[Job]:
         taken: list[Job] = []

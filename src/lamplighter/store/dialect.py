@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
+PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _ANY = re.compile(r"\{any:([a-z_]+)\}")
 
 
@@ -31,7 +31,7 @@ class Dialect:
         for mark, fragment in self.fragments.items():
             sql = sql.replace("{" + mark + "}", fragment)
         if self.percent_parameters:
-            sql = _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
+            sql = PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
         return sql
 
 

@@ -23,9 +23,9 @@ class Job:
     answer: Answer
 
     @property
-    def batched(self) -> bool:
-        """Whether its function can do the work of many calls: see `lamplighter.store.batch`."""
-        return hasattr(self.fn, "many")
+    def many(self) -> Callable[..., Any] | None:
+        """What does the work of many calls of its function, where that is marked so: see `lamplighter.store.batch`."""
+        return getattr(self.fn, "many", None)
 
     def run(self, tx: Tx) -> Any:
         return self.fn(tx, *self.args, **self.kwargs)

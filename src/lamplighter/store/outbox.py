@@ -1,7 +1,6 @@
 """The outbox: durable instructions. Claims take a batch; every later write names the claim it was made under."""
 
 import json
-from collections.abc import Iterable
 from datetime import datetime
 
 from lamplighter.domain.delivery.outbox import SETTLED, Item, ItemState, NotClaimed
@@ -36,7 +35,6 @@ SWAP = Write(
 NEXT_DUE = """
     SELECT due_at FROM outbox WHERE city_id = :city AND state = 'pending' {where} ORDER BY due_at LIMIT 1"""
 LOCK = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id = :id {{for_update}}"
-LOCK_SOME = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id {{any:ids}} ORDER BY id {{for_update}}"
 # the index outbox_claimed serves this
 CLAIMED_BY = f"""
     SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'claimed' AND claimed_by = :owner
@@ -85,10 +83,6 @@ class Outbox:
     def lock(self, item: str) -> Item | None:
         found = self._many(LOCK, {"id": item})
         return found[0] if found else None
-
-    def lock_some(self, ids: Iterable[str]) -> dict[str, Item]:
-        """Locked in one order by everyone."""
-        return {item.id: item for item in self._many(LOCK_SOME, {"ids": json.dumps(sorted(set(ids)))})}
 
     def swap(self, before: Item, after: Item, *, now: datetime) -> None:
         """Raises NotClaimed when another process has changed it since."""

@@ -4,13 +4,12 @@ A server is asked as often as there are kinds of statement, not as there are row
 list. Measured on one machine, a row costs a tenth of a statement of its own.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Self
 
 from lamplighter.kit.errors import Conflict
+from lamplighter.store.dialect import PARAMETER
 
-_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 EACH = "{each}"
 
 
@@ -49,11 +48,11 @@ class Write(str):
 
     def for_many(self) -> str:
         """The statement for all rows of the JSON list `:rows`; values are renamed, for columns have their names."""
-        names = list(dict.fromkeys(_PARAMETER.findall(self)))
+        names = list(dict.fromkeys(PARAMETER.findall(self)))
         typed = ", ".join(f"{name} {self._type(name)}" for name in names)
         renamed = ", ".join(f"{name} AS given_{name}" for name in names)
         given = f"FROM (SELECT {renamed} FROM json_to_recordset(CAST(:rows AS json)) AS listed ({typed})) AS given"
-        return _PARAMETER.sub(r"given.given_\1", self).replace(EACH, given)
+        return PARAMETER.sub(r"given.given_\1", self).replace(EACH, given)
 
     def _type(self, name: str) -> str:
         return "bigint" if name in self.whole else "double precision" if name in self.real else "text"

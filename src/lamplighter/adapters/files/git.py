@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from lamplighter.adapters.git_command import Git
+from lamplighter.adapters.git.command import Git
 from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.masking import masked
 from lamplighter.ports.worktrees import GitFailed

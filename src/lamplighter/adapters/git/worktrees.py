@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from lamplighter.adapters.git_command import Git
+from lamplighter.adapters.git.command import Git
 from lamplighter.ports.worktrees import Changes, GitFailed, Kept, NoWorktree, Removed, Worktree
 
 BRANCHES = "lamp"

@@ -98,7 +98,7 @@ def claim(item: Item, worker: str, now: datetime) -> Item:
 
 def settle(item: Item, claim_number: int) -> Item:
     """Raises NotClaimed when the claim is no longer the worker's."""
-    _fence(item, claim_number)
+    fence(item, claim_number)
     return replace(item, state=ItemState.DONE, attempts=item.attempts + 1, claimed_by=None, claimed_at=None)
 
 
@@ -107,7 +107,7 @@ def after_failure(item: Item, claim_number: int, error: str, now: datetime, *, p
 
     Raises NotClaimed when the claim is no longer the worker's.
     """
-    _fence(item, claim_number)
+    fence(item, claim_number)
     return _failed_once(item, error, now, permanent=permanent)
 
 
@@ -116,7 +116,7 @@ def put_off(item: Item, claim_number: int, until: datetime) -> Item:
 
     Raises NotClaimed when the claim is no longer the worker's.
     """
-    _fence(item, claim_number)
+    fence(item, claim_number)
     return replace(item, state=ItemState.PENDING, due_at=until, claimed_by=None, claimed_at=None)
 
 
@@ -163,7 +163,8 @@ def _failed_once(item: Item, error: str, now: datetime, *, permanent: bool) -> I
     )
 
 
-def _fence(item: Item, claim_number: int) -> None:
+def fence(item: Item, claim_number: int) -> None:
+    """Raises NotClaimed unless that claim is the one in force."""
     if item.state is not ItemState.CLAIMED or item.claims != claim_number:
         raise NotClaimed(item)
 
