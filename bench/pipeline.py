@@ -52,7 +52,7 @@ CITY = "cty_bench"
 COUNTS = {"nothing": 1500, "exec": 100, "agent": 150}
 WARM_UP = 50
 """Runs before those that count: a server at work has statistics of its tables, and they are made after these."""
-FIRED_AT_ONCE = 64
+FIRED_AT_ONCE = 128
 SINGLE = 200
 PEER_JOBS = 300
 CLOCK = SystemClock()
@@ -142,9 +142,8 @@ async def add(store: Store, name: str, kind: str) -> None:
     await store.transact(automations.create, body, rules=RULES, ids=IDS, act=act)
 
 
-async def fire(store: Store, name: str) -> str:
-    act = Act("bench", CLOCK.now())
-    fired = await store.transact(firing.run_by_hand, firing.ByHand(name), rules=RULES, ids=IDS, act=act)
+async def fire(loops: AutomationLoops, name: str) -> str:
+    fired = await loops.worker.fire(firing.ByHand(name), act=Act("bench", CLOCK.now()))
     return fired.run
 
 
@@ -152,31 +151,32 @@ def under_way(tx: Tx) -> bool:
     pending = (
         "SELECT 1 AS found FROM outbox WHERE city_id = :city AND state = :state AND kind <> 'stop_session' LIMIT 1"
     )
-    left = [tx.db.row(pending, {"city": CITY, "state": state}) for state in ("pending", "claimed")]
-    return tx.runs.any_active() or any(row is not None for row in left)
+    return tx.runs.any_active() or any(
+        tx.db.row(pending, {"city": CITY, "state": state}) is not None for state in ("pending", "claimed")
+    )
 
 
-async def ready(store: Store, kind: str) -> list[str]:
+async def ready(loops: AutomationLoops, kind: str) -> list[str]:
     """Automations of that kind in a city that has been at work for a while."""
     names = [f"{kind}{number}" for number in range(16)]
     for name in names:
-        await add(store, name, kind)
-    await through(store, names, WARM_UP)
-    await store.transact(lambda tx: tx.db.execute("ANALYZE", {}))
+        await add(loops.store, name, kind)
+    await through(loops, names, WARM_UP)
+    await loops.store.transact(lambda tx: tx.db.execute("ANALYZE", {}))
     return names
 
 
-async def through(store: Store, names: list[str], count: int) -> float:
+async def through(loops: AutomationLoops, names: list[str], count: int) -> float:
     """Runs a second, from the first firing to the end of the last one and of all that follows."""
     room = asyncio.Semaphore(FIRED_AT_ONCE)
 
     async def one(number: int) -> None:
         async with room:
-            await fire(store, names[number % len(names)])
+            await fire(loops, names[number % len(names)])
 
     began = time.perf_counter()
     await asyncio.gather(*(one(number) for number in range(count)))
-    while await store.read(under_way):  # noqa: ASYNC110  another process may work on it too
+    while await loops.store.read(under_way):  # noqa: ASYNC110  another process may work on it too
         await asyncio.sleep(0.01)
     return count / (time.perf_counter() - began)
 
@@ -186,8 +186,8 @@ async def own(place: Place, root: Path, where: str, *, helper: list[str] | None 
         others = subprocess.Popen([*helper, kind], stdout=subprocess.PIPE) if helper else None  # noqa: ASYNC220
         if others is not None and others.stdout is not None:
             await asyncio.to_thread(others.stdout.readline)
-        async with process(place, root, real=kind == "exec", owner=IDS.make("own")) as (store, _):
-            rate = await through(store, await ready(store, kind), count)
+        async with process(place, root, real=kind == "exec", owner=IDS.make("own")) as (_, loops):
+            rate = await through(loops, await ready(loops, kind), count)
         say(part="own", on=where, action=kind, runs=count, per_second=round(rate, 1))
         if others is not None:
             others.terminate()
@@ -209,7 +209,7 @@ async def latency(place: Place, root: Path, where: str) -> None:
         for _ in range(SINGLE):
             await asyncio.sleep(0.02)  # a city at rest
             began = time.perf_counter()
-            run = await fire(store, "single")
+            run = await fire(loops, "single")
             while run not in runner.began or await store.read(under_way):  # noqa: ASYNC110  asked as seldom as can be
                 await asyncio.sleep(0.005)
             waits.append((runner.began[run] - began) * 1000)

@@ -1,6 +1,8 @@
 """Two processes at once on PostgreSQL: one run a slot, one holder a run, one end, whatever order they commit in."""
 
 import asyncio
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -12,11 +14,12 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import automations, due, firing, outbox, owners, runs
+from lamplighter.services import automations, due, firing, outbox, owners, runs, snapshots
 from lamplighter.services.rules import Rules
+from lamplighter.services.workers import Starter
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import PostgresPlace, open_store
-from lamplighter.store.tx import Store
+from lamplighter.store.tx import Store, Tx
 from lamplighter.store.wakes import Wakes
 from lamplighter.testing.contracts.store import AT, CITY
 
@@ -138,3 +141,85 @@ async def test_an_edit_and_a_firing_at_once_lose_nothing_of_each_other(rivals: l
         assert '"description": "new"' in (row.definition or "")
         assert trigger.state.last_fired_at == AT
         assert len(await one.read(lambda tx, name=name: tx.runs.page(automation=name))) == 1
+
+
+async def test_runs_that_have_nothing_to_do_with_each_other_do_not_wait_for_each_other(
+    rivals: list[Store], ids: IdSource
+) -> None:
+    """One transaction holds the automation and waits until another that holds it too has committed."""
+    await add(rivals[0], ids, "free", overlap="allow")
+    await add(rivals[0], ids, "single", overlap="skip")
+    held, other_is_done = threading.Event(), threading.Event()
+
+    def hold(tx: Tx, names: list[str]) -> bool:
+        tx.automations.lock_some_named(names, stays=snapshots.side_by_side)
+        held.set()
+        return other_is_done.wait(1.0)
+
+    async def beside(names: list[str]) -> bool:
+        other_is_done.clear()
+        holding = asyncio.create_task(rivals[0].transact(hold, names))
+        await asyncio.sleep(
+            0.2
+        )  # it holds them by then; if it did not, nobody would wait, and the second half shows it
+        wanted = firing.ByHand(names[0])
+        fired = asyncio.create_task(rivals[1].transact(firing.run_by_hand, wanted, rules=RULES, ids=ids, act=act()))
+        fired.add_done_callback(lambda _task: other_is_done.set())
+        await fired
+        return await holding
+
+    assert await beside(["free"])
+    assert not await beside(["single"])
+
+
+async def test_a_changed_policy_waits_for_those_who_go_by_the_old_one(rivals: list[Store], ids: IdSource) -> None:
+    await add(rivals[0], ids, "free", overlap="allow")
+    held, changed = threading.Event(), threading.Event()
+
+    def hold(tx: Tx) -> bool:
+        tx.automations.lock_some_named(["free"], stays=snapshots.side_by_side)
+        held.set()
+        return changed.wait(0.5)
+
+    holding = asyncio.create_task(rivals[0].transact(hold))
+    assert await asyncio.to_thread(held.wait, 10)
+    change = asyncio.create_task(
+        rivals[1].transact(automations.edit, "free", {"overlap": "skip"}, rules=RULES, act=act())
+    )
+    change.add_done_callback(lambda _task: changed.set())
+    assert not await holding
+    await change
+    first, second = await asyncio.gather(
+        *(
+            store.transact(firing.run_by_hand, firing.ByHand("free"), rules=RULES, ids=ids, act=act())
+            for store in rivals
+        ),
+        return_exceptions=True,
+    )
+    assert {type(first), type(second)} == {firing.Fired, firing.AlreadyRunning}
+
+
+async def test_runs_that_start_and_end_all_the_time_leave_nothing_behind(rivals: list[Store], ids: IdSource) -> None:
+    """Two processes fire, start at once and end, good and bad, of one automation: counts and ends are those of each."""
+    await add(rivals[0], ids, "free", overlap="allow")
+    workers = [runs.Worker(f"own_{number}", "here") for number in range(2)]
+
+    async def one(number: int) -> None:
+        store, worker = rivals[number % 2], workers[number % 2]
+        starter = Starter(worker, 1)
+        wanted = firing.ByHand("free")
+        fired = await store.transact(firing.run_by_hand, wanted, rules=RULES, ids=ids, act=act(), starter=starter)
+        assert fired.started is not None
+        state = RunState.FAILED if number % 7 == 0 else RunState.SUCCEEDED
+        by = By(Mover.WORKER, "worker", 1)
+        await store.transact(runs.end_held, fired.started.row, runs.Ending(state), by, ids=ids, act=act(1))
+
+    await asyncio.gather(*(one(number) for number in range(210)))
+    states = Counter(row.run.state for row in await all_runs(rivals[0]))
+    assert states == {RunState.FAILED: 30, RunState.SUCCEEDED: 180}
+    settled = await rivals[0].read(
+        lambda tx: tx.db.rows("SELECT status, count(*) AS count FROM trigger_events GROUP BY status", {})
+    )
+    assert {row["status"]: row["count"] for row in settled} == {"completed": 180, "failed": 30}
+    beads = await rivals[0].read(lambda tx: tx.db.rows("SELECT DISTINCT status FROM beads", {}))
+    assert [row["status"] for row in beads] == ["closed"]

@@ -103,7 +103,7 @@ class AutomationLoops:
         handlers = Handlers(store, clock, ids, scene, worker, outside.formula, outside.beads, pipeline)
         return AutomationLoops(
             store, clock, ids, scene,
-            Scheduler(store, clock, ids, scene, guard),
+            Scheduler(store, clock, ids, scene, guard, worker),
             Conditions(store, clock, ids, scene, outside.runner),
             worker,
             Dispatcher(store, clock, ids, worker, handlers, guard, only=only),

@@ -88,8 +88,7 @@ class Dispatcher:
             if self._full:
                 break
             taken = await self._claim(room)
-            for started in taken.started:
-                self.worker.begin(started.row, started.trigger)
+            self.worker.begin_all(taken.started)
             for item in taken.items:
                 self._hand_over(item)
             claimed += len(taken)

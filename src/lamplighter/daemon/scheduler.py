@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from lamplighter.daemon.scene import ClockGuard, Scene
 from lamplighter.daemon.ticks import Waker
+from lamplighter.daemon.worker import Worker
 from lamplighter.domain.acts import Act
 from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit import log
@@ -35,6 +36,8 @@ class Scheduler:
     ids: IdSource
     scene: Scene
     guard: ClockGuard
+    worker: Worker
+    """Starts what it has room for with the firing itself."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     position: int | None = None
     """The last event whose type was shown to triggers."""
@@ -78,17 +81,19 @@ class Scheduler:
 
     async def _fire(self) -> due.Looked:
         act = Act(ACTOR, self.clock.now())
-        try:
-            looked = await self.store.transact(
-                due.fire_due, limit=AT_ONCE, rules=self.scene.rules, ids=self.ids, act=act
-            )
-        except LampError:
-            raise
-        except Exception as error:  # noqa: BLE001  a bug about one trigger must not silence all the others
-            log.get().error("scheduler.batch_failed", exc_info=error)
-            looked = await self._fire_one_by_one(act)
-        if looked.fired:
-            crash_point(CrashPoint.FIRE_AFTER_COMMIT)
+        with self.worker.starter(AT_ONCE) as starter:
+            try:
+                looked = await self.store.transact(
+                    due.fire_due, limit=AT_ONCE, rules=self.scene.rules, ids=self.ids, act=act, starter=starter
+                )
+            except LampError:
+                raise
+            except Exception as error:  # noqa: BLE001  a bug about one trigger must not silence all the others
+                log.get().error("scheduler.batch_failed", exc_info=error)
+                looked = await self._fire_one_by_one(act)
+            if looked.fired:
+                crash_point(CrashPoint.FIRE_AFTER_COMMIT)
+            self.worker.begin_all(looked.started)
         return looked
 
     async def _fire_one_by_one(self, act: Act) -> due.Looked:

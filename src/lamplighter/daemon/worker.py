@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -27,11 +28,16 @@ from lamplighter.kit.masking import masked
 from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner, NoDirectory
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import nodes, runs
+from lamplighter.services.firing import ByHand, Fired, run_by_hand
+from lamplighter.services.workers import Started, Starter
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.runs import StaleRun
 from lamplighter.store.tx import Store
 
 MOST_AT_ONCE = 64
+MOST_HELD = 512
+SHARED_AT_ONCE = 16
+"""Beside other nodes, who fires starts no more than so many himself: the others are to have their share."""
 RENEW_EVERY = timedelta(seconds=60)
 PRECHECK = ".precheck"
 GRACE = timedelta(seconds=5)
@@ -52,6 +58,7 @@ class _Job:
     """What its trigger has to say, where that is known already."""
     task: "asyncio.Task[None] | None" = None
     called_off: CalledOff | None = None
+    over: bool = False
     leaving: bool = False
     """Its run has ended, and what it left is being put away: nothing is left to call off."""
 
@@ -69,12 +76,28 @@ class Worker:
     room_made: Callable[[], None] = lambda: None
     """Called when a run is done with."""
     tasks: Tasks = field(default_factory=Tasks)
+    _busy: int = 0
+    """How many of its jobs are at work."""
+    _promised: int = 0
+    """Room for runs that are being fired just now, and started by that."""
     _jobs: dict[str, _Job] = field(default_factory=dict)
     _renewed: float = 0.0
 
     @property
     def room(self) -> int:
-        return MOST_AT_ONCE - len(self._jobs)
+        """A run that is over and waits for its end to be written down takes none of it, within reason."""
+        return min(MOST_AT_ONCE - self._busy, MOST_HELD - len(self._jobs) - self._promised)
+
+    @contextmanager
+    def starter(self, most: int) -> Iterator[Starter]:
+        """For a transaction that fires: room for what it starts, to be begun within; what it leaves is free again."""
+        left = self.room if self.scene.reach is None else min(self.room, SHARED_AT_ONCE - self._busy - self._promised)
+        room = max(min(most, left), 0)
+        self._promised += room
+        try:
+            yield Starter(self.me, room, self.scene.reach)
+        finally:
+            self._promised -= room
 
     def holds(self, run: str) -> bool:
         return run in self._jobs
@@ -97,10 +120,24 @@ class Worker:
         for run in await self.store.read(runs.lost_among, held, self.me.owner):
             self._call_off(run, CalledOff.LOST)
 
+    async def fire(self, wanted: ByHand, *, act: Act) -> Fired:
+        """Fire it by hand, and start it at once where that can be. Raises what `run_by_hand` raises."""
+        rules = self.scene.rules
+        with self.starter(1) as starter:
+            fired = await self.store.transact(run_by_hand, wanted, rules=rules, ids=self.ids, act=act, starter=starter)
+            self.begin_all([fired.started] if fired.started is not None else [])
+        return fired
+
+    def begin_all(self, started: Iterable[Started]) -> None:
+        for one in started:
+            self.begin(one.row, one.trigger)
+
     def begin(self, row: RunRow, trigger: dict[str, Any] | None = None) -> None:
         """Work on a run whose lease this process holds, from wherever it stands."""
         job = self._jobs[row.run.id] = _Job(row, trigger)
+        self._busy += 1
         job.task = asyncio.create_task(self._work(job), name=row.run.id)
+        job.task.add_done_callback(lambda _task: self._done_with(job))
         self.tasks.add(job.task)
 
     async def adopt(self) -> int:
@@ -157,9 +194,9 @@ class Worker:
             job.task.cancel()
 
     async def _work(self, job: _Job) -> None:
-        run = job.row.run.id
         try:
             ending = await self._ending(job)
+            self._over(job)
             mine = ending is not None and await self._end(job.row, ending)
             job.leaving = True
             await (self._forget(job.row) if mine else self._forget_ended(job.row))
@@ -167,18 +204,25 @@ class Worker:
             if job.called_off is None:
                 raise  # this process is being torn down: whoever comes next adopts it
             await self._forget_ended(job.row)  # called off while its end was being written down, or just after
-        finally:
-            del self._jobs[run]
+
+    def _over(self, job: _Job) -> None:
+        """Only its end is left to be written down."""
+        if not job.over:
+            job.over = True
+            self._busy -= 1
             self.room_made()
+
+    def _done_with(self, job: _Job) -> None:
+        """However its task ended: one that is called off before its first step has not even begun."""
+        self._over(job)
+        del self._jobs[job.row.run.id]
+        self.room_made()
 
     async def _ending(self, job: _Job) -> runs.Ending | None:
         """How it ended; None for a run that is no longer ours to end."""
-        carrying = asyncio.ensure_future(self._carry_out(job))
         try:
-            return await asyncio.shield(carrying)
+            return await self._carry_out(job)
         except asyncio.CancelledError:
-            carrying.cancel()
-            await asyncio.wait({carrying})
             if job.called_off is None:
                 raise
             return await self._called_off(job)
@@ -260,7 +304,10 @@ class Worker:
 
         async def end() -> None:
             act = Act(self.me.actor, self.clock.now())
-            await self.store.transact(runs.end, row.run.id, ending, by, ids=self.ids, act=act)
+            if row.facts.action == ActionKind.EXEC:
+                await self.store.transact(runs.end_held, row, ending, by, ids=self.ids, act=act)
+            else:
+                await self.store.transact(runs.end, row.run.id, ending, by, ids=self.ids, act=act)
 
         try:
             await self._while_store_is_away(end)

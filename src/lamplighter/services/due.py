@@ -26,6 +26,7 @@ from lamplighter.services.registering import quiet_at
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import replace_by_policy
 from lamplighter.services.waiting import waiting_events
+from lamplighter.services.workers import Started, Starter
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.triggers import BLOCKED, TriggerRow
@@ -37,9 +38,10 @@ PUT_ASIDE = timedelta(minutes=1)
 
 @dataclass
 class Looked:
-    """What one pass did: runs that were fired, slots passed over, triggers that were looked at."""
+    """What one pass did: runs that were fired, and those of them started; slots passed over, triggers looked at."""
 
     fired: list[str] = field(default_factory=list)
+    started: list[Started] = field(default_factory=list)
     skipped: int = 0
     looked_at: int = 0
 
@@ -54,6 +56,7 @@ class _Pass:
     act: Act
     paused: bool
     looked: Looked
+    starter: Starter | None = None
 
 
 @dataclass(frozen=True)
@@ -99,14 +102,14 @@ def glance(tx: Tx, position: int) -> Glance:
     return Glance(tx.events.head() > position, tx.triggers.next_due_at())
 
 
-def fire_due(tx: Tx, *, limit: int, rules: Rules, ids: IdSource, act: Act) -> Looked:
+def fire_due(tx: Tx, *, limit: int, rules: Rules, ids: IdSource, act: Act, starter: Starter | None = None) -> Looked:
     """Look at the triggers that are due, the longest due first, and fire or pass over each."""
     looked = Looked()
     due = tx.triggers.due(act.at, limit=limit)
     if not due:
         return looked
     rows = tx.automations.some(one.automation for one in due)
-    this = _Pass(tx, rules, ids, act, _paused(tx), looked)
+    this = _Pass(tx, rules, ids, act, _paused(tx), looked, starter)
     for trigger in due:
         looked.looked_at += 1
         _look(this, rows[trigger.automation], trigger)
@@ -322,9 +325,15 @@ def _fire_slot(work: _Work, found: TriggerRow, slot: Slot, due: Due, *, first: b
 
 
 def _fire(work: _Work, cause: Cause) -> None:
-    fired = fire(work.tx, work.row, cause, rules=work.rules, ids=work.ids, act=work.act)
-    if fired is not None:
-        work.of.looked.fired.append(fired.run)
+    looked, starter = work.of.looked, work.of.starter
+    if starter is not None and len(looked.started) >= starter.room:
+        starter = None
+    fired = fire(work.tx, work.row, cause, rules=work.rules, ids=work.ids, act=work.act, starter=starter)
+    if fired is None:
+        return
+    looked.fired.append(fired.run)
+    if fired.started is not None:
+        looked.started.append(fired.started)
 
 
 def _replace(work: _Work, runs: Iterable[str]) -> None:

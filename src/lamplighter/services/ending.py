@@ -1,6 +1,6 @@
 """The end of a run: one transaction with everything that follows from it, for one run or for many that end together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,12 +15,14 @@ from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.json_text import text_of
+from lamplighter.kit.records import changed
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import firing, snapshots
 from lamplighter.services.registering import TOPIC as AUTOMATIONS
+from lamplighter.services.workers import told
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.batch import Call, Refused, batched, one
-from lamplighter.store.run_rows import NewRunEvent, RunFacts, RunRow
+from lamplighter.store.run_rows import RunFacts, RunRow
 from lamplighter.store.tx import Tx
 
 TAKEN = "runs.taken"
@@ -75,17 +77,40 @@ class _Ending:
             self.tx.wake(TAKEN)
         return after
 
+    def release(self) -> None:
+        """What waited for one of these runs may go."""
+        if self.freed and self.tx.triggers.release(self.freed):
+            self.tx.wake(AUTOMATIONS)
+
 
 def end_many(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
     """As `end`, for each call."""
     wanted = [call.args[0] for call in calls]
     found = tx.runs.automations_of(wanted)
-    automations = tx.automations.lock_some(found.values())  # before the runs' own rows: everyone locks in this order
+    automations = _locked(tx, found.values(), calls)  # before the runs' own rows: everyone locks in this order
     this = _Ending(tx, automations, tx.runs.lock_some(wanted))
     answers = [this.end(*call.args, **call.kwargs) for call in calls]
-    if this.freed and tx.triggers.release(this.freed):
-        tx.wake(AUTOMATIONS)
+    this.release()
     return answers
+
+
+def end_many_held(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
+    """As `end_held`, for each call."""
+    rows: dict[str, RunRow] = {call.args[0].run.id: call.args[0] for call in calls}
+    this = _Ending(tx, _locked(tx, {row.facts.automation_id for row in rows.values()}, calls), rows)
+    in_order = sorted(calls, key=lambda call: call.args[0].run.id)  # which everyone changes rows in
+    answers = {id(call): this.end(call.args[0].run.id, *call.args[1:], **call.kwargs) for call in in_order}
+    this.release()
+    return [answers[id(call)] for call in calls]
+
+
+def _locked(tx: Tx, automations: Iterable[str], calls: Sequence[Call]) -> dict[str, AutomationRow]:
+    good = all(call.args[1].state is RunState.SUCCEEDED for call in calls)
+    return tx.automations.lock_some(automations, stays=lambda row: good and _unmoved_by_success(row))
+
+
+def _unmoved_by_success(row: AutomationRow) -> bool:
+    return row.failures == 0 and snapshots.side_by_side(row)
 
 
 @batched(end_many)
@@ -98,8 +123,18 @@ def end(tx: Tx, run: str, ending: Ending, by: By, *, ids: IdSource, act: Act) ->
     return ended
 
 
+@batched(end_many_held)
+def end_held(tx: Tx, row: RunRow, ending: Ending, by: By, *, ids: IdSource, act: Act) -> RunRow:
+    """As `end`, by the holder of a command, whose row nobody else changes: it is not read again.
+
+    Raises IllegalMove, LeaseLost, or StaleRun when it was ended or taken over by another.
+    """
+    ended: RunRow = one(end_many_held(tx, [Call((row, ending, by), {"ids": ids, "act": act})]))
+    return ended
+
+
 def _ended(moved: Moved, ending: Ending, before: RunRow) -> RunRow:
-    run = replace(
+    run = changed(
         moved.run,
         error=ending.error[:LONGEST_ERROR],
         exit_code=ending.exit_code,
@@ -107,7 +142,7 @@ def _ended(moved: Moved, ending: Ending, before: RunRow) -> RunRow:
         summary=ending.summary or moved.run.summary,
         completion_id=ending.completion_id or moved.run.completion_id,
     )
-    return RunRow(run, replace(before.facts, duration=ending.duration))
+    return RunRow(run, changed(before.facts, duration=ending.duration))
 
 
 def _write(  # noqa: PLR0913  all that an end touches
@@ -122,7 +157,7 @@ def _write(  # noqa: PLR0913  all that an end touches
     act: Act,
 ) -> AutomationRow | None:
     """Write down the end and what follows from it; returns the automation as it is then."""
-    tx.runs.swap(before.run, after)
+    tx.runs.end(before.run, after)
     tell(tx, moved, _ending_data(ending))
     _settle_trigger_event(tx, after.run)
     _close_bead(tx, after, act.at)
@@ -140,8 +175,7 @@ def snapshots_of(run: Run) -> Automation:
 
 
 def tell(tx: Tx, moved: Moved, data: Mapping[str, Any] | None = None) -> None:
-    event = NewRunEvent(moved.run.id, moved.at, moved.type, moved.actor, moved.from_state, moved.to_state, data)
-    tx.runs.add_event(event)
+    tx.runs.add_event(told(moved, data))
 
 
 def _ending_data(ending: Ending) -> dict[str, Any]:
@@ -235,10 +269,9 @@ def again(tx: Tx, row: RunRow, at: datetime, *, ids: IdSource, act: Act) -> RunR
     facts = RunFacts(row.facts.automation_id, row.facts.action, row.facts.trigger, row.facts.rig)
     prefix = (row.facts.bead or "gc-").rpartition("-")[0]
     data = {"retry_of": row.run.id, "at": rfc3339(at)}
-    firing.add_run(tx, RunRow(new, facts), prefix=prefix, ids=ids, act=Act(act.actor, act.at), data=data, due_at=at)
-    made = tx.runs.get(new.id)
-    assert made is not None  # noqa: S101  it was inserted just now
-    return made
+    return firing.add_run(
+        tx, RunRow(new, facts), prefix=prefix, ids=ids, act=Act(act.actor, act.at), data=data, due_at=at
+    )
 
 
 def _count(tx: Tx, row: RunRow, automation: AutomationRow, *, tried_again: bool, act: Act) -> AutomationRow:
@@ -253,7 +286,8 @@ def _count(tx: Tx, row: RunRow, automation: AutomationRow, *, tried_again: bool,
     if not (counted.disable and automation.enabled):
         if counted.failures != automation.failures:
             tx.automations.count_failures(automation.id, counted.failures)
-        return replace(automation, failures=counted.failures)
+            return replace(automation, failures=counted.failures)
+        return automation
     why = f"it failed {counted.failures} times in a row, last with {run.reason or run.state}"
     off = replace(
         automation, failures=counted.failures, enabled=False, disabled_reason=why, quiet_at=None, updated_at=act.at

@@ -12,7 +12,7 @@ from lamplighter.domain.automations.policies import Overlap
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.domain.delivery.reach import stage_of
-from lamplighter.domain.runs.model import Run, first_state
+from lamplighter.domain.runs.model import Run, RunState, first_state
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import Conflict, NotFound, UsageError
@@ -21,6 +21,7 @@ from lamplighter.kit.nearest import did_you_mean
 from lamplighter.services import snapshots
 from lamplighter.services.registering import quiet_at
 from lamplighter.services.rules import Rules
+from lamplighter.services.workers import Started, Starter, made_running, said, told_of_start
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.batch import Call, Refused, batched, one
 from lamplighter.store.run_rows import NewRunEvent, RunFacts, RunRow
@@ -53,6 +54,8 @@ class Fired:
     run: str
     trigger_event: str
     bead: str
+    started: Started | None = None
+    """Where the one who fired it started it at once: its to carry out."""
 
 
 _LIFTED_BY = {
@@ -85,25 +88,38 @@ class DefinitionBroken(Conflict):
         super().__init__(f"The definition of {scoped_name} cannot be read: {why}.", hint="Mend its file.")
 
 
-def fire(tx: Tx, row: AutomationRow, cause: Cause, *, rules: Rules, ids: IdSource, act: Act) -> Fired | None:
+def fire(  # noqa: PLR0913  a firing, and what every transaction of firing carries
+    tx: Tx,
+    row: AutomationRow,
+    cause: Cause,
+    *,
+    rules: Rules,
+    ids: IdSource,
+    act: Act,
+    starter: Starter | None = None,
+) -> Fired | None:
     """Everything that a firing is, or None when this cause has already fired that trigger.
 
     The caller holds the automation's lock and writes the trigger's own state in the same transaction.
     """
     automation = snapshots.of_row(row)
     fired = Fired(ids.make("run"), ids.make("tev"), "")
-    if not tx.trigger_events.insert(_trigger_event(row, cause, fired, act.at)):
+    event = _trigger_event(row, cause, fired, act.at)
+    if not tx.trigger_events.insert(event):
         return None
     crash_point(CrashPoint.FIRE_AFTER_TRIGGER_EVENT)
     run = _run(row, automation, cause, fired, rules, act.at)
     facts = RunFacts(row.id, automation.action.kind.value, cause.trigger, rig=row.rig)
     prefix = rules.prefix_of(row.rig)
-    bead = add_run(tx, RunRow(run, facts), prefix=prefix, ids=ids, act=act, data={"reason": cause.reason})
+    made = add_run(
+        tx, RunRow(run, facts), prefix=prefix, ids=ids, act=act, data={"reason": cause.reason}, starter=starter
+    )
     crash_point(CrashPoint.FIRE_AFTER_RUN)
     if automation.policies.quiet_after is not None:
         tx.automations.set_quiet(row.id, quiet_at(automation, act.at))
     tx.events.append(_fired_event(row, cause, fired, act))
-    return Fired(fired.run, fired.trigger_event, bead)
+    started = Started(made, said(made, event)) if made.run.state is RunState.RUNNING else None
+    return Fired(fired.run, fired.trigger_event, made.facts.bead or "", started)
 
 
 def add_run(  # noqa: PLR0913  a run and everything that is written with it
@@ -115,17 +131,27 @@ def add_run(  # noqa: PLR0913  a run and everything that is written with it
     act: Act,
     data: Mapping[str, Any],
     due_at: datetime | None = None,
-) -> str:
-    """The run with its tracking bead, its first event and the item that starts it; returns the bead's id."""
+    starter: Starter | None = None,
+) -> RunRow:
+    """The run with its tracking bead and its first event; and the item that starts it, unless `starter` does so now."""
     run = row.run
-    bead = _track(tx, run, prefix, ids, act)
-    facts = RunFacts(row.facts.automation_id, row.facts.action, row.facts.trigger, row.facts.rig, bead=bead)
-    tx.runs.insert(RunRow(run, facts))
-    tx.runs.add_event(NewRunEvent(run.id, act.at, "run_created", act.actor, to_state=run.state, data=data))
-    tx.outbox.add(
-        new_item(ids.make("out"), first_item(facts.action), stage_of(run.id, facts.rig, facts.action), due_at or act.at)
+    facts = RunFacts(
+        row.facts.automation_id,
+        row.facts.action,
+        row.facts.trigger,
+        row.facts.rig,
+        bead=_track(tx, run, prefix, ids, act),
     )
-    return bead
+    made = RunRow(run, facts)
+    events = [NewRunEvent(run.id, act.at, "run_created", act.actor, to_state=run.state, data=data)]
+    if starter is not None and starter.takes(facts.action, facts.rig):
+        made, moved = made_running(made, starter.worker, act.at)
+        events.append(told_of_start(moved))
+    else:
+        stage = stage_of(run.id, facts.rig, facts.action)
+        tx.outbox.add(new_item(ids.make("out"), first_item(facts.action), stage, due_at or act.at))
+    tx.runs.insert(made, events)
+    return made
 
 
 def first_item(action: str) -> ItemKind:
@@ -143,7 +169,7 @@ class ByHand:
 
 def run_many_by_hand(tx: Tx, calls: Sequence[Call]) -> list[Fired | Refused]:
     """As `run_by_hand`, for each call."""
-    rows = tx.automations.lock_some_named(call.args[0].scoped_name for call in calls)
+    rows = tx.automations.lock_some_named((call.args[0].scoped_name for call in calls), stays=snapshots.side_by_side)
     city = tx.cities.find()
     paused = city is not None and city.paused_at is not None
     return [_run_by_hand(tx, rows.get(call.args[0].scoped_name), *call.args, paused=paused, **call.kwargs)
@@ -151,17 +177,29 @@ def run_many_by_hand(tx: Tx, calls: Sequence[Call]) -> list[Fired | Refused]:
 
 
 @batched(run_many_by_hand)
-def run_by_hand(tx: Tx, wanted: ByHand, *, rules: Rules, ids: IdSource, act: Act) -> Fired:
+def run_by_hand(
+    tx: Tx, wanted: ByHand, *, rules: Rules, ids: IdSource, act: Act, starter: Starter | None = None
+) -> Fired:
     """Fire it now, whatever its triggers say and without touching their times.
 
     Raises AutomationUnknown, DefinitionBroken, Blocked, or AlreadyRunning where its overlap policy says so.
     """
-    fired: Fired = one(run_many_by_hand(tx, [Call((wanted,), {"rules": rules, "ids": ids, "act": act})]))
+    fired: Fired = one(
+        run_many_by_hand(tx, [Call((wanted,), {"rules": rules, "ids": ids, "act": act, "starter": starter})])
+    )
     return fired
 
 
 def _run_by_hand(  # noqa: PLR0913  what every firing carries, and the automation that was found
-    tx: Tx, row: AutomationRow | None, wanted: ByHand, *, paused: bool, rules: Rules, ids: IdSource, act: Act
+    tx: Tx,
+    row: AutomationRow | None,
+    wanted: ByHand,
+    *,
+    paused: bool,
+    rules: Rules,
+    ids: IdSource,
+    act: Act,
+    starter: Starter | None = None,
 ) -> Fired | Refused:
     if row is None:
         return Refused(unknown(tx, wanted.scoped_name))
@@ -178,7 +216,7 @@ def _run_by_hand(  # noqa: PLR0913  what every firing carries, and the automatio
     causes = () if act.run is None else tx.runs.causes([act.run]).get(act.run, ())
     payload = {"payload": dict(wanted.payload)} if wanted.payload else {}
     cause = Cause(BY_HAND, TriggerKind.MANUAL, "run by hand", key=wanted.key, payload=payload, causes=causes)
-    fired = fire(tx, row, cause, rules=rules, ids=ids, act=act)
+    fired = fire(tx, row, cause, rules=rules, ids=ids, act=act, starter=starter)
     if fired is None:
         raise UsageError(f"{row.scoped_name} was already run with the key `{wanted.key}`.", hint="Use another key.")
     return fired
@@ -195,10 +233,10 @@ class AlreadyRunning(Conflict):
 
 def make_room(tx: Tx, row: AutomationRow, automation: Automation, *, ids: IdSource, act: Act) -> None:
     """What the overlap policy asks before a person's run: refuse beside another, or end that one first."""
-    from lamplighter.services.runs import replace_by_policy
-
     match overlap(automation.policies.overlap, active_runs(tx, row, automation), act.at):
-        case Go(replaces):
+        case Go(replaces) if replaces:
+            from lamplighter.services.runs import replace_by_policy
+
             for run in replaces:
                 replace_by_policy(tx, run, ids=ids, act=act)
         case SkipSlot(_, run) | Hold(run):

@@ -15,19 +15,9 @@ from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState, Stag
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services.ending import LAST_WORDS, TAKEN, Ending, again, end, snapshots_of, tell
-from lamplighter.services.starting import (
-    AT_ONCE,
-    Started,
-    Taken,
-    Worker,
-    adopt,
-    hold,
-    refuse,
-    start,
-    take_due,
-    trigger_of,
-)
+from lamplighter.services.ending import LAST_WORDS, TAKEN, Ending, again, end, end_held, snapshots_of, tell
+from lamplighter.services.starting import AT_ONCE, Taken, adopt, hold, refuse, start, take_due, trigger_of
+from lamplighter.services.workers import Started, Worker
 from lamplighter.store.artifacts import ArtifactRow
 from lamplighter.store.run_rows import NewRunEvent, RunEvent, RunRow
 from lamplighter.store.tx import Tx
@@ -42,6 +32,7 @@ __all__ = [
     "Worker",
     "adopt",
     "end",
+    "end_held",
     "hold",
     "refuse",
     "snapshots_of",

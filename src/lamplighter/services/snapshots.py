@@ -7,6 +7,7 @@ from typing import Any
 
 from lamplighter.domain.automations.decode import decode_snapshot
 from lamplighter.domain.automations.model import Automation
+from lamplighter.domain.automations.policies import Overlap
 from lamplighter.domain.automations.shape import to_shape
 from lamplighter.kit import json_text
 from lamplighter.store.automations import AutomationRow
@@ -25,6 +26,15 @@ def read(text: str) -> Automation:
 def shape_of(row: AutomationRow) -> Mapping[str, Any]:
     """The definition as a run keeps it; shared, so nobody changes it."""
     return json_text.read(row.definition or "{}")
+
+
+def side_by_side(row: AutomationRow) -> bool:
+    """Whether its runs have nothing to do with each other: one neither waits for another nor moves its alarm."""
+    try:
+        policies = of_row(row).policies
+    except ValueError:
+        return False
+    return policies.overlap is Overlap.ALLOW and policies.quiet_after is None
 
 
 def of_row(row: AutomationRow) -> Automation:

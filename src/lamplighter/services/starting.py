@@ -11,32 +11,16 @@ from lamplighter.domain.delivery.outbox import Item, ItemKind, malformed, put_of
 from lamplighter.domain.delivery.outbox import claim as claim_item
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.lease import LeaseHeld, claim
-from lamplighter.domain.runs.model import ACTIVE, By, Mover, RunState, move
-from lamplighter.kit.clock import rfc3339
+from lamplighter.domain.runs.model import ACTIVE, By, Mover, RunState
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import outbox
-from lamplighter.services.ending import Ending, end, tell
+from lamplighter.services.ending import Ending, end
+from lamplighter.services.workers import Started, Worker, made_running, said, told_of_start
 from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 
 AT_ONCE = 100
-
-
-@dataclass(frozen=True)
-class Worker:
-    """Who works: the owner whose proof of life holds its leases, on which machine, under which name."""
-
-    owner: str
-    node: str
-    actor: str = "worker"
-
-
-@dataclass(frozen=True)
-class Started:
-    row: RunRow
-    trigger: dict[str, Any]
-    """What its trigger has to say, as its action reads it from a file."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +44,15 @@ class _Starting:
             self.tx.outbox.swap(found, settle(mine, mine.claims), now=now)
             return None
         try:
-            lease = claim(before.run.lease, worker.owner, now)
+            after, moved = made_running(before, worker, now)
         except LeaseHeld as error:
             self.tx.outbox.swap(found, put_off(mine, mine.claims, error.lease.expires_at or now), now=now)
             return None
-        by = By(Mover.WORKER, worker.actor, lease.version)
-        moved = move(replace(before.run, lease=lease), RunState.RUNNING, by, now)
-        after = self.rows[moved.run.id] = RunRow(moved.run, replace(before.facts, node=worker.node))
+        self.rows[after.run.id] = after
         self.tx.runs.swap(before.run, after)
-        tell(self.tx, moved, {"owner": worker.owner, "lease": lease.version})
+        self.tx.runs.add_event(told_of_start(moved))
         self.tx.outbox.swap(found, settle(mine, mine.claims), now=now)
-        return Started(after, _said(after, self.said.get(after.run.trigger_event or "")))
+        return Started(after, said(after, self.said.get(after.run.trigger_event or "")))
 
 
 def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> Started | None:
@@ -144,7 +126,7 @@ def refuse(tx: Tx, item: Item, ending: Ending, worker: Worker, *, ids: IdSource,
 
 def trigger_of(tx: Tx, row: RunRow) -> dict[str, Any]:
     """What the run's trigger has to say, as its action reads it from a file."""
-    return _said(row, None if row.run.trigger_event is None else tx.trigger_events.get(row.run.trigger_event))
+    return said(row, None if row.run.trigger_event is None else tx.trigger_events.get(row.run.trigger_event))
 
 
 def adopt(
@@ -160,16 +142,3 @@ def adopt(
         tx.runs.add_event(NewRunEvent(before.run.id, now, "run_adopted", worker.actor, data=data))
         adopted.append(after)
     return adopted
-
-
-def _said(row: RunRow, event: TriggerEvent | None) -> dict[str, Any]:
-    payload = dict((event.payload if event is not None else None) or {})
-    return {
-        "automation": row.run.automation,
-        "run": row.run.id,
-        "trigger": {"id": row.facts.trigger, "kind": row.run.trigger_kind},
-        "slot": None if event is None else event.slot,
-        "fired_at": rfc3339(row.run.created_at),
-        "events": payload.get("events", []),
-        "payload": payload.get("payload"),
-    }

@@ -1,12 +1,12 @@
 """Automations: one row a definition, wherever it comes from; files and stored ones stand in one list."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.writes import Write
+from lamplighter.store.writes import NotAsExpected, Write
 
 _COLUMNS = """
     id, scoped_name, name, rig, source, path, definition, problems, version, enabled, left_out, suspended,
@@ -28,10 +28,8 @@ LOCK = GET + " {for_update}"
 NAMED = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name = :name"
 LOCK_NAMED = NAMED + " {for_update}"
 # In the order of ids, which everyone locks in.
-LOCK_SOME = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id {{any:ids}} ORDER BY id {{for_update}}"
-LOCK_SOME_NAMED = f"""
-    SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name {{any:names}} ORDER BY id {{for_update}}"""
-SOME = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id {{any:ids}} ORDER BY id"
+SOME = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id {{any:wanted}} ORDER BY id"
+SOME_NAMED = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name {{any:wanted}} ORDER BY id"
 LIST = f"""
     SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name > :after
     ORDER BY scoped_name LIMIT :limit"""
@@ -84,6 +82,9 @@ class AutomationRow:
         return self.enabled and not self.left_out and self.definition is not None
 
 
+Stays = Callable[[AutomationRow], bool]
+
+
 class Automations:
     def __init__(self, db: Db, city: str) -> None:
         self._db = db
@@ -109,14 +110,13 @@ class Automations:
         return self._one(LOCK_NAMED, {"name": scoped_name})
 
     def some(self, ids: Iterable[str]) -> dict[str, AutomationRow]:
-        rows = self._db.rows(SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
-        return {row["id"]: _automation(row) for row in rows}
+        return {row.id: row for row in self._many(SOME, {"wanted": json.dumps(sorted(set(ids)))})}
 
-    def lock_some(self, ids: Iterable[str]) -> dict[str, AutomationRow]:
-        return {row.id: row for row in self._many(LOCK_SOME, {"ids": json.dumps(sorted(set(ids)))})}
+    def lock_some(self, ids: Iterable[str], *, stays: Stays) -> dict[str, AutomationRow]:
+        return {row.id: row for row in self._locked(SOME, ids, stays)}
 
-    def lock_some_named(self, names: Iterable[str]) -> dict[str, AutomationRow]:
-        return {row.scoped_name: row for row in self._many(LOCK_SOME_NAMED, {"names": json.dumps(sorted(set(names)))})}
+    def lock_some_named(self, names: Iterable[str], *, stays: Stays) -> dict[str, AutomationRow]:
+        return {row.scoped_name: row for row in self._locked(SOME_NAMED, names, stays)}
 
     def page(self, *, after: str = "", limit: int = 500) -> list[AutomationRow]:
         """In order of their scoped names."""
@@ -144,6 +144,16 @@ class Automations:
 
     def _many(self, sql: str, params: dict[str, object]) -> list[AutomationRow]:
         return [_automation(row) for row in self._db.rows(sql, params | {"city": self._city})]
+
+    def _locked(self, sql: str, wanted: Iterable[str], stays: Stays) -> list[AutomationRow]:
+        """Where `stays` says of each that it will be left as it is, several may hold them at the same time."""
+        params: dict[str, object] = {"wanted": json.dumps(sorted(set(wanted)))}
+        if not (self._db.dialect.locks_rows and all(stays(row) for row in self._many(sql, params))):
+            return self._many(sql + " {for_update}", params)
+        rows = self._many(sql + " {for_share}", params)
+        if not all(stays(row) for row in rows):  # held with others it cannot be had alone: they may want that too
+            raise NotAsExpected(sql)
+        return rows
 
     def _params(self, row: AutomationRow) -> dict[str, object]:
         return {

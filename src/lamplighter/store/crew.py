@@ -3,14 +3,19 @@
 A queue of the usual kind wakes the thread that has rested longest. With one caller every job would then meet another
 connection, whose server process and prepared statements have gone cold.
 
-Jobs that can be done together are one thread's at a time: beside it another would wait for the same rows, and by the
-time it comes back there is more to do in one go.
+Jobs that can be done together by one function are two threads' at a time: while one waits for the server the other
+prepares, and more of them would only have less to do in one go.
 """
 
 import threading
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 from lamplighter.store.jobs import Job
+
+Many = Callable[..., Any]
+AT_ONE_FUNCTION = 2
 
 
 class Crew:
@@ -19,17 +24,18 @@ class Crew:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._plain: deque[Job] = deque()
-        self._batched: deque[Job] = deque()
-        self._batching: int | None = None
-        """The thread that has batched jobs in hand."""
+        self._batched: dict[Many, deque[Job]] = {}
+        self._in_hand: dict[int, Many] = {}
+        """The function whose jobs a thread has in hand."""
         self._resting: list[threading.Event] = []
         self._closed = False
 
     def put(self, job: Job) -> None:
         with self._lock:
-            batched = job.many is not None
-            (self._batched if batched else self._plain).append(job)
-            if not batched or self._batching is None:
+            many = job.many
+            waiting = self._plain if many is None else self._batched.setdefault(many, deque())
+            waiting.append(job)
+            if many is None or self._may_take(many):
                 self._call_one()
 
     def take(self, most: int) -> list[Job]:
@@ -39,7 +45,7 @@ class Crew:
                 taken = self._taken(most)
                 if taken:
                     return taken
-                if self._closed:  # batched jobs that are left are taken by the thread that has such in hand
+                if self._closed:  # batched jobs that are left are taken by the threads that have such in hand
                     return []
                 called = threading.Event()
                 self._resting.append(called)
@@ -48,10 +54,9 @@ class Crew:
     def done(self) -> None:
         """What this thread took is answered, or nobody need wait for it; who came meanwhile is served by another."""
         with self._lock:
-            if self._batching == threading.get_ident():
-                self._batching = None
-                if self._batched:
-                    self._call_one()
+            many = self._in_hand.pop(threading.get_ident(), None)
+            if many is not None and self._batched.get(many):
+                self._call_one()
 
     def close(self) -> None:
         with self._lock:
@@ -64,11 +69,15 @@ class Crew:
         if self._resting:
             self._resting.pop().set()
 
+    def _may_take(self, many: Many) -> bool:
+        return sum(held is many for held in self._in_hand.values()) < AT_ONE_FUNCTION
+
     def _taken(self, most: int) -> list[Job]:
         taken: list[Job] = []
-        if self._batched and self._batching is None:
-            self._batching = threading.get_ident()
-            taken += _off(self._batched, most)
+        free = next((many for many, jobs in self._batched.items() if jobs and self._may_take(many)), None)
+        if free is not None:
+            self._in_hand[threading.get_ident()] = free
+            taken += _off(self._batched[free], most)
         return taken + _off(self._plain, most - len(taken))
 
 

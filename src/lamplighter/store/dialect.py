@@ -18,6 +18,7 @@ class Dialect:
     fragments: dict[str, str]
     any_of: str
     percent_parameters: bool
+    locks_rows: bool
     _rendered: dict[str, str] = field(default_factory=dict, compare=False)
 
     def render(self, sql: str) -> str:
@@ -40,10 +41,12 @@ SQLITE = Dialect(
     fragments={
         "each": "",
         "for_update": "",  # the one writer already holds the whole database
+        "for_share": "",
         "skip_claimed": "",
     },
     any_of="IN (SELECT value FROM json_each(:NAME))",
     percent_parameters=False,
+    locks_rows=False,
 )
 POSTGRES = Dialect(
     name="postgres",
@@ -51,9 +54,11 @@ POSTGRES = Dialect(
         "each": "",  # one row's own values; those of many rows take this place in `Write.for_many`
         # NO KEY: what an UPDATE itself takes; a plain FOR UPDATE would also stop rows that merely refer to this one.
         "for_update": "FOR NO KEY UPDATE",
+        "for_share": "FOR SHARE",
         "skip_claimed": "FOR NO KEY UPDATE SKIP LOCKED",
     },
     # An array, made once: joined with a list of unknown length, the table would often be read whole.
     any_of="= ANY (ARRAY(SELECT jsonb_array_elements_text(CAST(:NAME AS jsonb))))",
     percent_parameters=True,
+    locks_rows=True,
 )

@@ -1,12 +1,12 @@
 """One connection to PostgreSQL: how it is opened, how its errors are told, one transaction on it."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import orjson
 import psycopg
 from psycopg.rows import dict_row
 
@@ -18,8 +18,6 @@ from lamplighter.store.dialect import POSTGRES
 from lamplighter.store.schema import PROGRAM, SchemaGuard
 from lamplighter.store.tx import Tx
 from lamplighter.store.writes import HeldBack, NotAsExpected, Write
-
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 CONNECT_SECONDS = 10
 PIPELINED = 3
@@ -92,7 +90,7 @@ class PostgresDb:
     def _write(self, write: Write, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
         if len(rows) == 1:
             return self._ask(write, rows[0])
-        return self.connection.execute(_many(write), {"rows": _encode(rows)}, prepare=False)
+        return self.connection.execute(_many(write), {"rows": orjson.dumps(rows).decode()}, prepare=False)
 
     def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
         if self._held:

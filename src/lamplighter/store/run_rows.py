@@ -12,7 +12,7 @@ from lamplighter.kit.json_text import read
 from lamplighter.store.db import Row, instant, instant_or_none, stamp_or_none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunFacts:
     """What a row keeps beside the run itself."""
 

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.json_text import text_of
-from lamplighter.store.db import Db, Row, instant_or_none, stamp
+from lamplighter.store.db import Db, Row, instant_or_none, stamp, stamp_or_none
 from lamplighter.store.run_rows import NewRunEvent, Papers, RunEvent, RunRow, moving, run_event, run_row, written
 from lamplighter.store.writes import Write
 
@@ -48,6 +48,16 @@ SWAP = Write(
     {each} WHERE city_id = :city AND id = :id AND state = :state_before AND lease_version = :version_before""",
     whole=_WHOLE + " version_before",
     real="cost",
+    key="id",
+)
+# As SWAP, of what an end changes and no more: the one who ends it need not have read the rest.
+END = Write(
+    """
+    UPDATE runs SET state = :state, reason = :reason, stage = :stage, error = :error, lease_owner = NULL,
+        lease_expires_at = NULL, ended_at = :ended_at, last_activity_at = :last_activity_at, exit_code = :exit_code,
+        duration_us = :duration_us, output_tail = :output_tail, summary = :summary, completion_id = :completion_id
+    {each} WHERE city_id = :city AND id = :id AND state = :state_before AND lease_version = :version_before""",
+    whole="ended_at last_activity_at exit_code duration_us version_before",
     key="id",
 )
 GET = f"SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND id = :id"
@@ -115,6 +125,12 @@ LIST = f"""
     ORDER BY id DESC LIMIT :limit"""
 COUNTS = "SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND id >= :since GROUP BY state"
 ACTIVE_COUNTS = f"SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND {ACTIVE_STATES} GROUP BY state"
+FIRST_EVENT = Write(
+    """
+    INSERT INTO run_events (city_id, run_id, number, at, type, from_state, to_state, actor, data)
+    SELECT :city, :run, :number, :at, :type, :from_state, :to_state, :actor, :data {each}""",
+    whole="at number",
+)
 ADD_EVENT = Write(
     """
     INSERT INTO run_events (city_id, run_id, number, at, type, from_state, to_state, actor, data)
@@ -165,7 +181,8 @@ class Runs:
         self._db = db
         self._city = city
 
-    def insert(self, row: RunRow) -> None:
+    def insert(self, row: RunRow, events: Iterable[NewRunEvent] = ()) -> None:
+        """With the first events of its timeline."""
         run, facts = row.run, row.facts
         fixed = {
             "automation_id": facts.automation_id,
@@ -183,11 +200,36 @@ class Runs:
             "created_at": stamp(run.created_at),
         }
         self._db.write(INSERT, fixed | moving(self._city, row))
+        for number, event in enumerate(events, 1):
+            self._db.write(FIRST_EVENT, self._told(event) | {"number": number})
 
     def swap(self, before: Run, after: RunRow) -> None:
         """Raises StaleRun unless the row still has the state and lease version of `before`."""
         expected = {"state_before": before.state.value, "version_before": before.lease.version}
         if not self._db.write(SWAP, moving(self._city, after) | expected):
+            raise StaleRun(before.id)
+
+    def end(self, before: Run, after: RunRow) -> None:
+        """As `swap`, for a run that has ended: all that its end changes."""
+        run, duration = after.run, after.facts.duration
+        params = {
+            "city": self._city,
+            "id": run.id,
+            "state": run.state.value,
+            "reason": run.reason,
+            "stage": None if run.stage is None else run.stage.value,
+            "error": run.error,
+            "ended_at": stamp_or_none(run.ended_at),
+            "last_activity_at": stamp_or_none(run.last_activity_at),
+            "exit_code": run.exit_code,
+            "duration_us": None if duration is None else duration // timedelta(microseconds=1),
+            "output_tail": run.output_tail,
+            "summary": run.summary,
+            "completion_id": run.completion_id,
+            "state_before": before.state.value,
+            "version_before": before.lease.version,
+        }
+        if not self._db.write(END, params):
             raise StaleRun(before.id)
 
     def get(self, run: str) -> RunRow | None:
@@ -302,17 +344,7 @@ class Runs:
 
     def add_event(self, event: NewRunEvent) -> None:
         """The run's row is locked by whoever adds: events of one run are numbered in order."""
-        params = {
-            "city": self._city,
-            "run": event.run,
-            "at": stamp(event.at),
-            "type": event.type,
-            "from_state": None if event.from_state is None else event.from_state.value,
-            "to_state": None if event.to_state is None else event.to_state.value,
-            "actor": event.actor,
-            "data": None if event.data is None else json.dumps(event.data),
-        }
-        self._db.write(ADD_EVENT, params)
+        self._db.write(ADD_EVENT, self._told(event))
 
     def events(self, run: str) -> list[RunEvent]:
         return [run_event(row) for row in self._db.rows(EVENTS, {"city": self._city, "run": run})]
@@ -356,6 +388,18 @@ class Runs:
         """Ended runs of that machine whose worktree was kept."""
         params = {"city": self._city, "node": node, "before": stamp(before), "limit": limit}
         return [run_row(row) for row in self._db.rows(WITH_WORKTREE, params)]
+
+    def _told(self, event: NewRunEvent) -> dict[str, object]:
+        return {
+            "city": self._city,
+            "run": event.run,
+            "at": stamp(event.at),
+            "type": event.type,
+            "from_state": None if event.from_state is None else event.from_state.value,
+            "to_state": None if event.to_state is None else event.to_state.value,
+            "actor": event.actor,
+            "data": None if event.data is None else json.dumps(event.data),
+        }
 
     def _one(self, sql: str, run: str) -> RunRow | None:
         row = self._db.row(sql, {"city": self._city, "id": run})

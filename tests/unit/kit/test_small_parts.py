@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from lamplighter.kit import crash, log
 from lamplighter.kit.backoff import doubling
-from lamplighter.kit.clock import from_rfc3339, rfc3339
+from lamplighter.kit.clock import SystemClock, from_rfc3339, rfc3339
 from lamplighter.kit.errors import Kind, LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.masking import MASK, is_secret, masked
@@ -139,3 +141,26 @@ class TestCrashPoints:
         assert killed == []
         crash.crash_point(point)
         assert len(killed) == 1
+
+
+def test_a_process_and_its_child_make_different_ids() -> None:
+    ids = IdSource(SystemClock())
+    ids.make("run")  # chance is fetched for many
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, " ".join(ids.make("run") for _ in range(3)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(reading, 200).decode().split()
+    os.close(reading)
+    os.close(writing)
+    assert len(theirs) == 3
+    assert not {one[-16:] for one in theirs} & {ids.make("run")[-16:] for _ in range(3)}
+
+
+def test_ids_made_by_many_threads_are_all_different() -> None:
+    ids = IdSource(SystemClock())
+    with ThreadPoolExecutor(8) as threads:
+        made = [one for some in threads.map(lambda _: [ids.make("x") for _ in range(500)], range(8)) for one in some]
+    assert len(set(made)) == 4000

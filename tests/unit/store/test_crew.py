@@ -1,4 +1,4 @@
-"""Threads that share jobs: batched ones are one thread's at a time, none is forgotten, and all leave at the end."""
+"""Threads that share jobs: one function's are two threads' at a time, none is forgotten, and all leave at the end."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lamplighter.store.batch import batched
-from lamplighter.store.crew import Crew
+from lamplighter.store.crew import AT_ONE_FUNCTION, Crew
 from lamplighter.store.jobs import Answer, Job
 
 LIMIT = 10.0
@@ -15,6 +15,10 @@ LIMIT = 10.0
 
 @batched(lambda _tx, calls: [None for _ in calls])
 def together(_tx: Any) -> None: ...
+
+
+@batched(lambda _tx, calls: [None for _ in calls])
+def elsewise(_tx: Any) -> None: ...
 
 
 def plain(_tx: Any) -> None: ...
@@ -32,49 +36,63 @@ def job(fn: Any, loop: asyncio.AbstractEventLoop) -> Job:
 
 
 class Taker(threading.Thread):
-    """Takes once, and says what it got."""
+    """Takes once and says what it got; `finish` lets it say that it is done."""
 
     def __init__(self, crew: Crew) -> None:
         super().__init__(daemon=True)
         self.crew = crew
-        self.got: list[Job] | None = None
+        self.got: list[Job] = []
+        self.took = threading.Event()
+        self.finish = threading.Event()
         self.start()
 
     def run(self) -> None:
         self.got = self.crew.take(64)
+        self.took.set()
+        self.finish.wait(LIMIT)
+        self.crew.done()
 
     def result(self) -> list[Job]:
-        self.join(LIMIT)
-        assert self.got is not None, "it rests for ever"
+        assert self.took.wait(LIMIT), "it rests for ever"
         return self.got
 
 
 def resting(crew: Crew, count: int) -> None:
-    done = threading.Event()
+    pause = threading.Event()
     for _ in range(1000):
         if len(crew._resting) == count:
             return
-        done.wait(0.005)
+        pause.wait(0.005)
     raise AssertionError("nobody rests")
 
 
-def test_batched_jobs_that_came_meanwhile_go_to_another_as_soon_as_they_may(loop: asyncio.AbstractEventLoop) -> None:
+def at_work(crew: Crew, loop: asyncio.AbstractEventLoop) -> list[Taker]:
+    """As many threads as may have one function's jobs in hand."""
+    takers = []
+    for _ in range(AT_ONE_FUNCTION):
+        crew.put(job(together, loop))
+        takers.append(Taker(crew))
+        assert len(takers[-1].result()) == 1
+    return takers
+
+
+def test_no_more_than_two_threads_have_one_functions_jobs_and_who_waits_is_called(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
     crew = Crew()
-    crew.put(job(together, loop))
-    assert len(crew.take(64)) == 1
+    takers = at_work(crew, loop)
     other = Taker(crew)
     resting(crew, 1)
     late = job(together, loop)
     crew.put(late)
-    assert other.got is None
-    crew.done()  # this thread goes on with what waits for somebody's lock, and takes nothing now
+    assert not other.took.wait(0.05)
+    takers[0].finish.set()  # it goes on with what waits for somebody's lock, and takes nothing now
     assert other.result() == [late]
 
 
-def test_plain_jobs_pass_by_a_batch_in_hand(loop: asyncio.AbstractEventLoop) -> None:
+def test_plain_jobs_pass_by_batches_in_hand(loop: asyncio.AbstractEventLoop) -> None:
     crew = Crew()
-    crew.put(job(together, loop))
-    crew.take(64)
+    at_work(crew, loop)
     other = Taker(crew)
     resting(crew, 1)
     aside = job(plain, loop)
@@ -82,19 +100,29 @@ def test_plain_jobs_pass_by_a_batch_in_hand(loop: asyncio.AbstractEventLoop) -> 
     assert other.result() == [aside]
 
 
-def test_at_the_end_those_who_rest_leave_and_the_one_with_a_batch_takes_the_rest(
+def test_another_functions_jobs_pass_by_too(loop: asyncio.AbstractEventLoop) -> None:
+    crew = Crew()
+    at_work(crew, loop)
+    other = Taker(crew)
+    resting(crew, 1)
+    aside = job(elsewise, loop)
+    crew.put(aside)
+    assert other.result() == [aside]
+
+
+def test_at_the_end_those_who_rest_leave_and_those_with_a_batch_take_the_rest(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     crew = Crew()
-    crew.put(job(together, loop))
-    crew.take(64)
+    takers = at_work(crew, loop)
     other = Taker(crew)
     resting(crew, 1)
     left = job(together, loop)
     crew.put(left)
     crew.close()
     assert other.result() == []
-    crew.done()
+    takers[0].finish.set()
+    takers[0].join(LIMIT)
     assert crew.take(64) == [left]
     crew.done()
     assert crew.take(64) == []

@@ -1,13 +1,14 @@
 """A run and the table of its legal moves; whoever moves one is judged here and nowhere else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from lamplighter.domain.runs.lease import Lease, fence, void
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import changed
 
 
 class RunState(StrEnum):
@@ -150,7 +151,7 @@ def move(run: Run, to: RunState, by: By, now: datetime, *, reason: str = "", sta
     if by.mover is Mover.WORKER:
         fence(run.lease, -1 if by.lease_version is None else by.lease_version)
     resolving = run.ended
-    after = replace(
+    after = changed(
         run,
         state=to,
         reason=f"manual_resolution:{reason or 'resolved'}" if resolving else reason,
