@@ -62,14 +62,12 @@ class Conditions:
         if not triggers:
             return []
         now = self.clock.now()
-        city = tx.cities.find()
-        paused = city is not None and city.paused_at is not None
         rows = tx.automations.some(one.automation for one in triggers)
         found = []
         for trigger in triggers:
             row = rows.get(trigger.automation)
             gate = None if row is None else _gate(row, trigger.id)
-            if row is None or gate is None or blocked_by(self.scene.rules.switches(row, paused=paused)):
+            if row is None or gate is None or blocked_by(self.scene.rules.switches(row)):
                 continue
             last = trigger.state.last_fired_at
             if gate.interval is None or last is None or last + gate.interval <= now:

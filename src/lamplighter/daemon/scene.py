@@ -26,8 +26,12 @@ class Scene:
     reach: Reach | None = None
     """What this process may take, in a city whose work several nodes share; None takes everything."""
 
+    _envs: dict[str | None, dict[str, str]] = field(default_factory=dict)
+    """Environments that commands of a rig share."""
+
     def swap(self, city: City, rules: Rules) -> None:
         self.city, self.rules = city, rules
+        self._envs.clear()
 
     @property
     def rigs(self) -> frozenset[str] | None:
@@ -46,7 +50,9 @@ class Scene:
         return str(self.city.rig_path(found))
 
     def env_of(self, rig: str | None) -> dict[str, str]:
-        return command_environment(self.city, rig, parent=self.env)
+        if rig not in self._envs:
+            self._envs[rig] = command_environment(self.city, rig, parent=self.env)
+        return dict(self._envs[rig])
 
 
 async def check_skew(store: Store) -> None:

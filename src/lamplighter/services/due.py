@@ -54,7 +54,6 @@ class _Pass:
     rules: Rules
     ids: IdSource
     act: Act
-    paused: bool
     looked: Looked
     starter: Starter | None = None
 
@@ -109,7 +108,7 @@ def fire_due(tx: Tx, *, limit: int, rules: Rules, ids: IdSource, act: Act, start
     if not due:
         return looked
     rows = tx.automations.some(one.automation for one in due)
-    this = _Pass(tx, rules, ids, act, _paused(tx), looked, starter)
+    this = _Pass(tx, rules, ids, act, looked, starter)
     for trigger in due:
         looked.looked_at += 1
         _look(this, rows[trigger.automation], trigger)
@@ -128,7 +127,7 @@ def fire_alone(tx: Tx, key: tuple[str, str], *, rules: Rules, ids: IdSource, act
     found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
     due_at = None if found is None else found.state.next_due_at
     if row is not None and found is not None and found.armed and due_at is not None and due_at <= act.at:
-        _look(_Pass(tx, rules, ids, act, _paused(tx), looked), row, found)
+        _look(_Pass(tx, rules, ids, act, looked), row, found)
     return looked
 
 
@@ -157,7 +156,7 @@ def fire_checked(  # noqa: PLR0913  which trigger, what it said, and what every 
     if found.check_result != told:
         tx.triggers.checked(found, told, act.at)
     if result.exit_code == 0:
-        _look(_Pass(tx, rules, ids, act, _paused(tx), looked), row, found, result)
+        _look(_Pass(tx, rules, ids, act, looked), row, found, result)
     return looked
 
 
@@ -193,10 +192,9 @@ def event_keys(types: Iterable[str]) -> set[str]:
 def raise_quiet(tx: Tx, *, limit: int, rules: Rules, act: Act) -> list[str]:
     """Tell of every automation that has been silent for too long, once for each silence."""
     raised = []
-    paused = _paused(tx)
     for row in tx.automations.quiet(act.at, limit=limit):
         automation = snapshots.of_row(row)
-        if blocked_by(rules.switches(row, paused=paused)):
+        if blocked_by(rules.switches(row)):
             tx.automations.set_quiet(row.id, quiet_at(automation, act.at))
             continue
         tx.automations.set_quiet(row.id, None)
@@ -208,11 +206,6 @@ def raise_quiet(tx: Tx, *, limit: int, rules: Rules, act: Act) -> list[str]:
         )
         raised.append(row.scoped_name)
     return raised
-
-
-def _paused(tx: Tx) -> bool:
-    city = tx.cities.find()
-    return city is not None and city.paused_at is not None
 
 
 def _look(this: _Pass, row: AutomationRow, found: TriggerRow, evidence: Evidence | None = None) -> None:
@@ -228,7 +221,7 @@ def _look(this: _Pass, row: AutomationRow, found: TriggerRow, evidence: Evidence
     if trigger is None:
         tx.triggers.remove(found)
         return
-    blocked = blocked_by(this.rules.switches(row, paused=this.paused))
+    blocked = blocked_by(this.rules.switches(row))
     work = _Work(this, row, automation, trigger, blocked)
     tx.triggers.save_state(_looked(work, found, evidence))
 

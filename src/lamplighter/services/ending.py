@@ -106,7 +106,7 @@ def end_many_held(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
 
 def _locked(tx: Tx, automations: Iterable[str], calls: Sequence[Call]) -> dict[str, AutomationRow]:
     good = all(call.args[1].state is RunState.SUCCEEDED for call in calls)
-    return tx.automations.lock_some(automations, stays=lambda row: good and _unmoved_by_success(row))
+    return tx.automations.lock_some(automations, stays=_unmoved_by_success if good else None)
 
 
 def _unmoved_by_success(row: AutomationRow) -> bool:
@@ -201,13 +201,11 @@ def _close_bead(tx: Tx, row: RunRow, now: datetime) -> None:
     """Bookkeeping emits nothing; a bead that a person closed or deleted is no reason to fail."""
     if row.facts.bead is None:
         return
-    kind = "exec" if row.facts.action == "exec" else "wisp" if row.facts.action == "formula" else "agent"
-    labels = [kind]
+    kind = firing.LABELS[row.facts.action]
     if row.run.state in {RunState.FAILED, RunState.TIMED_OUT}:
-        labels.append(f"{kind}-failed")
+        tx.beads.add_labels(row.facts.bead, [f"{kind}-failed"])
     if row.run.state is RunState.CANCELED:
-        labels.append(f"{kind}-canceled")
-    tx.beads.add_labels(row.facts.bead, labels)
+        tx.beads.add_labels(row.facts.bead, [f"{kind}-canceled"])
     tx.beads.close(row.facts.bead, now)
 
 

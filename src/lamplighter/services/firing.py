@@ -7,7 +7,7 @@ from typing import Any
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.decisions import ActiveRun, Go, Hold, SkipReason, SkipSlot, blocked_by, overlap
-from lamplighter.domain.automations.model import AgentAction, Automation, TriggerKind, deadline
+from lamplighter.domain.automations.model import ActionKind, AgentAction, Automation, TriggerKind, deadline
 from lamplighter.domain.automations.policies import Overlap
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
@@ -29,6 +29,8 @@ from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 
 TRACKING = "automation-run:"
+LABELS = {ActionKind.EXEC.value: "exec", ActionKind.FORMULA.value: "wisp", ActionKind.AGENT.value: "agent"}
+"""What a tracking bead is called by its run's action; a run that failed or was canceled adds that to it."""
 TRACKING_ID = 8
 """Letters of a tracking bead's id: many are made, and the short ids are for beads that people type."""
 BY_HAND = "manual"
@@ -140,7 +142,7 @@ def add_run(  # noqa: PLR0913  a run and everything that is written with it
         row.facts.action,
         row.facts.trigger,
         row.facts.rig,
-        bead=_track(tx, run, prefix, ids, act),
+        bead=_track(tx, run, row.facts.action, prefix, ids, act),
     )
     made = RunRow(run, facts)
     events = [NewRunEvent(run.id, act.at, "run_created", act.actor, to_state=run.state, data=data)]
@@ -169,10 +171,9 @@ class ByHand:
 
 def run_many_by_hand(tx: Tx, calls: Sequence[Call]) -> list[Fired | Refused]:
     """As `run_by_hand`, for each call."""
-    rows = tx.automations.lock_some_named((call.args[0].scoped_name for call in calls), stays=snapshots.side_by_side)
-    city = tx.cities.find()
-    paused = city is not None and city.paused_at is not None
-    return [_run_by_hand(tx, rows.get(call.args[0].scoped_name), *call.args, paused=paused, **call.kwargs)
+    names = {call.args[0].scoped_name for call in calls}
+    rows = tx.automations.lock_some_named(names, stays=snapshots.side_by_side)
+    return [_run_by_hand(tx, rows.get(call.args[0].scoped_name), *call.args, **call.kwargs)
             for call in calls]  # fmt: skip
 
 
@@ -195,7 +196,6 @@ def _run_by_hand(  # noqa: PLR0913  what every firing carries, and the automatio
     row: AutomationRow | None,
     wanted: ByHand,
     *,
-    paused: bool,
     rules: Rules,
     ids: IdSource,
     act: Act,
@@ -207,7 +207,7 @@ def _run_by_hand(  # noqa: PLR0913  what every firing carries, and the automatio
         automation = snapshots.of_row(row)
     except ValueError as error:
         return Refused(DefinitionBroken(row.scoped_name, str(error)))
-    if blocked := blocked_by(rules.switches(row, paused=paused), by_hand=True):
+    if blocked := blocked_by(rules.switches(row), by_hand=True):
         return Refused(Blocked(row.scoped_name, blocked))
     try:
         make_room(tx, row, automation, ids=ids, act=act)
@@ -296,15 +296,14 @@ def _run(row: AutomationRow, automation: Automation, cause: Cause, fired: Fired,
     )
 
 
-def _track(tx: Tx, run: Run, prefix: str, ids: IdSource, act: Act) -> str:
+def _track(tx: Tx, run: Run, action: str, prefix: str, ids: IdSource, act: Act) -> str:
     """The tracking bead: bookkeeping, never ready work, without `bead.*` events; closed when the run ends."""
+    labels = (f"{TRACKING}{run.automation}", LABELS[action])
     new = NewBead(f"automation:{run.automation}", type="run", sender=act.actor, metadata={"run": run.id})
     while True:
         bead = f"{prefix}-{ids.short(TRACKING_ID)}"
-        if tx.beads.track(bead, new, run=run.id, now=act.at):
-            break
-    tx.beads.add_labels(bead, [f"{TRACKING}{run.automation}"])
-    return bead
+        if tx.beads.track(bead, new, labels=labels, run=run.id, now=act.at):
+            return bead
 
 
 def _fired_event(row: AutomationRow, cause: Cause, fired: Fired, act: Act) -> Any:

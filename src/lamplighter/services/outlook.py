@@ -110,11 +110,9 @@ def verdicts(
     tx: Tx, *, now: datetime, rules: Rules, scoped_name: str | None = None, checks: Checks | None = None
 ) -> list[Verdict]:
     """Every gate as it stands now; a condition that was not checked says so. Raises AutomationUnknown."""
-    city = tx.cities.find()
-    paused = city is not None and city.paused_at is not None
     found = []
     for standing in standings(tx, scoped_name):
-        blocked = blocked_by(rules.switches(standing.row, paused=paused))
+        blocked = blocked_by(rules.switches(standing.row))
         for trigger, verdict in _checked(tx, standing, now, rules, checks or {}).items():
             row = next((one for one in standing.triggers if one.id == trigger), None)
             last = None if row is None else row.state.last_fired_at
@@ -146,15 +144,13 @@ def explained(
     row, automation = standing.row, standing.automation
     if automation is None:
         return (f"Its file cannot be read, so it fires nothing: {'; '.join(row.problems)}",)
-    city = tx.cities.find()
-    paused = city is not None and city.paused_at is not None
     situation = Situation(
         automation=automation,
         now=now,
         zone=rules.zone_of(automation),
         states={one.id: state_of(one) for one in standing.triggers},
         checks=_checked(tx, standing, now, rules, checks or {}),
-        blocked=blocked_by(rules.switches(row, paused=paused)),
+        blocked=blocked_by(rules.switches(row)),
         disabled_reason=row.disabled_reason,
         failures=row.failures,
         last_run=_last_run(tx, scoped_name),

@@ -51,11 +51,11 @@ class Rules:
     def prefix_of(self, rig: str | None) -> str:
         return self.prefixes.get(rig, self.prefix) if rig else self.prefix
 
-    def switches(self, row: AutomationRow, *, paused: bool) -> Switches:
+    def switches(self, row: AutomationRow) -> Switches:
         return Switches(
             enabled=row.enabled,
             left_out=row.left_out,
-            paused=paused,
+            paused=row.paused,
             city_suspended=self.suspended,
             rig_suspended=row.rig in self.suspended_rigs,
             suspended=row.suspended,

@@ -11,6 +11,9 @@ from lamplighter.store.writes import NotAsExpected, Write
 _COLUMNS = """
     id, scoped_name, name, rig, source, path, definition, problems, version, enabled, left_out, suspended,
     disabled_reason, failures, armed_at, quiet_at, created_at, created_by, updated_at"""
+# A pause of the city is read with every row: whoever looks at an automation asks whether it may run.
+_READ = f"""
+    {_COLUMNS}, (SELECT paused_at IS NOT NULL FROM cities WHERE id = automations.city_id) AS paused"""
 INSERT = f"""
     INSERT INTO automations (city_id, {_COLUMNS})
     VALUES (:city, :id, :scoped_name, :name, :rig, :source, :path, :definition, :problems, :version, :enabled,
@@ -23,17 +26,17 @@ UPDATE = """
         left_out = :left_out, suspended = :suspended, disabled_reason = :disabled_reason, failures = :failures,
         armed_at = :armed_at, quiet_at = :quiet_at, updated_at = :updated_at
     WHERE city_id = :city AND id = :id"""
-GET = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id = :id"
+GET = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id = :id"
 LOCK = GET + " {for_update}"
-NAMED = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name = :name"
+NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name = :name"
 LOCK_NAMED = NAMED + " {for_update}"
 # In the order of ids, which everyone locks in.
-SOME = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND id {{any:wanted}} ORDER BY id"
-SOME_NAMED = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name {{any:wanted}} ORDER BY id"
+SOME = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id {{any:wanted}} ORDER BY id"
+SOME_NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name {{any:wanted}} ORDER BY id"
 LIST = f"""
-    SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND scoped_name > :after
+    SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name > :after
     ORDER BY scoped_name LIMIT :limit"""
-OF_FILES = f"SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND source = 'file' ORDER BY scoped_name"
+OF_FILES = f"SELECT {_READ} FROM automations WHERE city_id = :city AND source = 'file' ORDER BY scoped_name"
 DELETE = "DELETE FROM automations WHERE city_id = :city AND id = :id"
 COUNT_FAILURE = Write(
     "UPDATE automations SET failures = :failures {each} WHERE city_id = :city AND id = :id",
@@ -44,7 +47,7 @@ COUNT_FAILURE = Write(
 SET_QUIET = "UPDATE automations SET quiet_at = :at WHERE city_id = :city AND id = :id"
 # the index automations_quiet serves this
 QUIET = f"""
-    SELECT {_COLUMNS} FROM automations WHERE city_id = :city AND quiet_at IS NOT NULL AND quiet_at <= :now
+    SELECT {_READ} FROM automations WHERE city_id = :city AND quiet_at IS NOT NULL AND quiet_at <= :now
     ORDER BY quiet_at LIMIT :limit {{skip_claimed}}"""
 
 
@@ -75,6 +78,8 @@ class AutomationRow:
     created_at: datetime
     created_by: str
     updated_at: datetime
+    paused: bool = False
+    """Its city is paused; not its own to write."""
 
     @property
     def armed(self) -> bool:
@@ -83,12 +88,14 @@ class AutomationRow:
 
 
 Stays = Callable[[AutomationRow], bool]
+MOST_REMEMBERED = 10_000
 
 
 class Automations:
     def __init__(self, db: Db, city: str) -> None:
         self._db = db
         self._city = city
+        self._stayed: dict[tuple[Stays, str], bool] = {}
 
     def insert(self, row: AutomationRow) -> bool:
         """False when the scoped name is taken."""
@@ -112,11 +119,13 @@ class Automations:
     def some(self, ids: Iterable[str]) -> dict[str, AutomationRow]:
         return {row.id: row for row in self._many(SOME, {"wanted": json.dumps(sorted(set(ids)))})}
 
-    def lock_some(self, ids: Iterable[str], *, stays: Stays) -> dict[str, AutomationRow]:
-        return {row.id: row for row in self._locked(SOME, ids, stays)}
+    def lock_some(self, ids: Iterable[str], *, stays: Stays | None = None) -> dict[str, AutomationRow]:
+        """Where `stays` says of each that it will be left as it is, others may hold them at the same time."""
+        return {row.id: row for row in self._locked(GET, SOME, ids, stays)}
 
-    def lock_some_named(self, names: Iterable[str], *, stays: Stays) -> dict[str, AutomationRow]:
-        return {row.scoped_name: row for row in self._locked(SOME_NAMED, names, stays)}
+    def lock_some_named(self, names: Iterable[str], *, stays: Stays | None = None) -> dict[str, AutomationRow]:
+        """As `lock_some`."""
+        return {row.scoped_name: row for row in self._locked(NAMED, SOME_NAMED, names, stays)}
 
     def page(self, *, after: str = "", limit: int = 500) -> list[AutomationRow]:
         """In order of their scoped names."""
@@ -145,15 +154,31 @@ class Automations:
     def _many(self, sql: str, params: dict[str, object]) -> list[AutomationRow]:
         return [_automation(row) for row in self._db.rows(sql, params | {"city": self._city})]
 
-    def _locked(self, sql: str, wanted: Iterable[str], stays: Stays) -> list[AutomationRow]:
-        """Where `stays` says of each that it will be left as it is, several may hold them at the same time."""
-        params: dict[str, object] = {"wanted": json.dumps(sorted(set(wanted)))}
-        if not (self._db.dialect.locks_rows and all(stays(row) for row in self._many(sql, params))):
+    def _locked(self, one: str, some: str, wanted: Iterable[str], stays: Stays | None) -> list[AutomationRow]:
+        asked = sorted(set(wanted))
+        params: dict[str, object]
+        if len(asked) == 1:  # for which there is a prepared plan
+            sql, params = one, {"id": asked[0], "name": asked[0]}
+        else:
+            sql, params = some, {"wanted": json.dumps(asked)}
+        if stays is None or not self._db.dialect.locks_rows:
             return self._many(sql + " {for_update}", params)
-        rows = self._many(sql + " {for_share}", params)
-        if not all(stays(row) for row in rows):  # held with others it cannot be had alone: they may want that too
+        known = [self._stayed.get((stays, name)) for name in asked]
+        shared = all(known) if None not in known else all(map(stays, self._many(sql, params)))
+        rows = self._many(sql + (" {for_share}" if shared else " {for_update}"), params)
+        as_it_was = self._remember(stays, asked, rows)
+        if shared and not as_it_was:  # held with others it cannot be had alone: they may want that too
             raise NotAsExpected(sql)
         return rows
+
+    def _remember(self, stays: Stays, asked: Iterable[str], rows: Iterable[AutomationRow]) -> bool:
+        """Whether all of them stay; what each of them did is a hint to whoever locks it next."""
+        if len(self._stayed) > MOST_REMEMBERED:
+            self._stayed.clear()
+        found = dict.fromkeys(asked, True)  # one that does not exist
+        found |= {name: False for row in rows if not stays(row) for name in (row.id, row.scoped_name)}
+        self._stayed |= {(stays, name): found[name] for name in asked}
+        return all(found.values())
 
     def _params(self, row: AutomationRow) -> dict[str, object]:
         return {
@@ -201,4 +226,5 @@ def _automation(row: Row) -> AutomationRow:
         created_at=instant(row["created_at"]),
         created_by=row["created_by"],
         updated_at=instant(row["updated_at"]),
+        paused=bool(row["paused"]),
     )

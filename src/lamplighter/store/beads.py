@@ -64,6 +64,7 @@ ADD_LABEL = Write(
     WHERE (SELECT 1 FROM beads WHERE city_id = :city AND id = :id) = 1 ON CONFLICT DO NOTHING""",
     must=False,
 )
+LABEL_NEW = Write("INSERT INTO bead_labels (city_id, bead_id, label) SELECT :city, :id, :label {each}")
 CLOSE = Write(
     """
     UPDATE beads SET status = 'closed', updated_at = :now, closed_at = :now {each}
@@ -110,9 +111,12 @@ class Beads:
         """False when the id is taken."""
         return self.insert_whole(_new(bead_id, new, root=root, run=run, now=now))
 
-    def track(self, bead_id: str, new: NewBead, *, run: str, now: datetime) -> bool:
+    def track(self, bead_id: str, new: NewBead, *, labels: Iterable[str], run: str, now: datetime) -> bool:
         """Bookkeeping, under an id long enough that it is not taken; should it be, the transaction is done anew."""
-        return self._db.write(INSERT, self._whole(_new(bead_id, new, root=bead_id, run=run, now=now)))
+        made = self._db.write(INSERT, self._whole(_new(bead_id, new, root=bead_id, run=run, now=now)))
+        for label in labels if made else ():
+            self._db.write(LABEL_NEW, {"city": self._city, "id": bead_id, "label": label})
+        return made
 
     def close(self, bead: str, now: datetime) -> None:
         """Bookkeeping again: without a look at it, and nothing for a bead that is closed or gone."""

@@ -20,19 +20,17 @@ _MOVING = """
     started_at, ended_at, deadline_at, last_activity_at, exit_code, duration_us, output_tail, summary, session_id,
     completion_id, assigned_to, assigned_at, cost, configuration, prompt_sent_at, tokens, worktree"""
 _WHOLE = """
-    attempt created_at lease_version lease_expires_at wisp_elsewhere started_at ended_at deadline_at last_activity_at
-    exit_code duration_us assigned_at prompt_sent_at tokens"""
+    lease_version lease_expires_at wisp_elsewhere started_at ended_at deadline_at last_activity_at exit_code duration_us
+    assigned_at prompt_sent_at tokens version_before"""
+# What is known of a run when it is made; the other columns begin as the schema says.
 INSERT = Write(
     f"""
-    INSERT INTO runs (city_id, {_FIXED}, {_MOVING})
+    INSERT INTO runs (city_id, {_FIXED}, state, lease_version, lease_owner, lease_expires_at, node, started_at,
+            deadline_at, last_activity_at)
     SELECT :city, :id, :automation_id, :automation, :rig, :action, :trigger_id, :trigger_kind, :trigger_event_id,
-            :definition, :attempt, :retry_of, :causes, :bead_id, :created_at,
-            :state, :reason, :stage, :error, :lease_version, :lease_owner, :lease_expires_at, :node, :wisp_id,
-            :wisp_elsewhere, :started_at, :ended_at, :deadline_at, :last_activity_at, :exit_code, :duration_us,
-            :output_tail, :summary, :session_id, :completion_id, :assigned_to, :assigned_at, :cost,
-            :configuration, :prompt_sent_at, :tokens, :worktree {{each}}""",
-    whole=_WHOLE,
-    real="cost",
+            :definition, :attempt, :retry_of, :causes, :bead_id, :created_at, :state, :lease_version, :lease_owner,
+            :lease_expires_at, :node, :started_at, :deadline_at, :last_activity_at {{each}}""",
+    whole="attempt created_at lease_version lease_expires_at started_at deadline_at last_activity_at",
     first=True,
 )
 SWAP = Write(
@@ -46,7 +44,7 @@ SWAP = Write(
         assigned_at = :assigned_at, cost = :cost, configuration = :configuration, prompt_sent_at = :prompt_sent_at,
         tokens = :tokens, worktree = :worktree
     {each} WHERE city_id = :city AND id = :id AND state = :state_before AND lease_version = :version_before""",
-    whole=_WHOLE + " version_before",
+    whole=_WHOLE,
     real="cost",
     key="id",
 )
@@ -182,9 +180,11 @@ class Runs:
         self._city = city
 
     def insert(self, row: RunRow, events: Iterable[NewRunEvent] = ()) -> None:
-        """With the first events of its timeline."""
+        """A new run as it was fired, and perhaps started, with the first events of its timeline."""
         run, facts = row.run, row.facts
-        fixed = {
+        params = {
+            "city": self._city,
+            "id": run.id,
             "automation_id": facts.automation_id,
             "automation": run.automation,
             "rig": facts.rig,
@@ -195,11 +195,19 @@ class Runs:
             "definition": text_of(run.definition),
             "attempt": run.attempt,
             "retry_of": run.retries,
-            "causes": json.dumps(list(run.causes)),
+            "causes": json.dumps(list(run.causes)) if run.causes else "[]",
             "bead_id": facts.bead,
             "created_at": stamp(run.created_at),
+            "state": run.state.value,
+            "lease_version": run.lease.version,
+            "lease_owner": run.lease.owner,
+            "lease_expires_at": stamp_or_none(run.lease.expires_at),
+            "node": facts.node,
+            "started_at": stamp_or_none(run.started_at),
+            "deadline_at": stamp_or_none(run.deadline_at),
+            "last_activity_at": stamp_or_none(run.last_activity_at),
         }
-        self._db.write(INSERT, fixed | moving(self._city, row))
+        self._db.write(INSERT, params)
         for number, event in enumerate(events, 1):
             self._db.write(FIRST_EVENT, self._told(event) | {"number": number})
 
