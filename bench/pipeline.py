@@ -35,7 +35,7 @@ from lamplighter.domain.city.sections import Runs
 from lamplighter.domain.runs.completion import parse
 from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.domain.sessions.model import Seen, SessionSpec
-from lamplighter.kit import aio, log
+from lamplighter.kit import aio, heap, log
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.commands import Command, CommandEnded
@@ -52,7 +52,7 @@ CITY = "cty_bench"
 COUNTS = {"nothing": 1500, "exec": 100, "agent": 150}
 WARM_UP = 50
 """Runs before those that count: a server at work has statistics of its tables, and they are made after these."""
-FIRED_AT_ONCE = 128
+FIRED_AT_ONCE = 256
 SINGLE = 200
 PEER_JOBS = 300
 CLOCK = SystemClock()
@@ -238,6 +238,7 @@ def peers(server: Cluster) -> None:
 
 def main(wanted: list[str]) -> None:
     log.set_up(level=40)
+    heap.settle()  # as the daemon does
     if wanted[:1] == ["help"]:
         aio.run(help_out(wanted[1], Path(wanted[2]), wanted[3]))
         return

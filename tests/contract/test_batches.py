@@ -171,7 +171,7 @@ async def test_two_writes_of_one_row_in_one_transaction_both_count(store: Store,
 
 async def test_what_was_held_back_is_seen_by_the_next_read(store: Store) -> None:
     def write_and_read(tx: Tx) -> bool:
-        tx.beads.track("he-tracked1", NewBead("one", type="run"), run="run_x", now=AT)
+        tx.beads.track("he-tracked1", NewBead("one", type="run"), labels=["exec"], run="run_x", now=AT)
         return tx.beads.get("he-tracked1") is not None
 
     assert await store.transact(write_and_read)
@@ -179,7 +179,9 @@ async def test_what_was_held_back_is_seen_by_the_next_read(store: Store) -> None
 
 async def test_a_read_refuses_what_was_held_back(store: Store) -> None:
     with pytest.raises(StoreReadOnly):
-        await store.read(lambda tx: tx.beads.track("he-tracked2", NewBead("x", type="run"), run="run_x", now=AT))
+        await store.read(
+            lambda tx: tx.beads.track("he-tracked2", NewBead("x", type="run"), labels=["exec"], run="run_x", now=AT)
+        )
 
 
 async def test_a_taken_id_of_a_tracking_bead_is_noticed(store: Store, ids: IdSource) -> None:

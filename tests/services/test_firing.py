@@ -17,7 +17,7 @@ def test_a_cooldown_that_never_ran_fires_at_once_with_all_its_facts(city: City) 
     row = city.get(run)
     assert row.run.state is RunState.READY
     bead = city.read(lambda tx: tx.beads.get(row.facts.bead))
-    assert (bead.type, bead.labels, bead.run) == ("run", ("automation-run:tidy",), run)
+    assert (bead.type, bead.labels, bead.run) == ("run", ("automation-run:tidy", "exec"), run)
     assert [event.run for event in city.events("automation.fired")] == [run]
     (entry,) = city.history("tidy")
     assert (entry["status"], entry["reason"], entry["run"]) == ("fired", "never run", run)

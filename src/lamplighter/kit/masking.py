@@ -12,6 +12,8 @@ _PARAMETER = re.compile(r"(?P<name>[?&\s](?:ssl)?password)=[^&\s]+", re.IGNORECA
 
 def masked(text: str) -> str:
     """`text` with the password of every URL in it covered, wherever in the URL it stands."""
+    if not text:
+        return text
     return _PARAMETER.sub(rf"\g<name>={MASK}", _URL_PASSWORD.sub(rf"\g<scheme>:{MASK}@", text))
 
 

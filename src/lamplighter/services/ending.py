@@ -1,7 +1,7 @@
 """The end of a run: one transaction with everything that follows from it, for one run or for many that end together."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -57,7 +57,6 @@ class _Ending:
     tx: Tx
     automations: dict[str, AutomationRow]
     rows: dict[str, RunRow]
-    freed: set[str] = field(default_factory=set)
 
     def end(self, run: str, ending: Ending, by: By, *, ids: IdSource, act: Act) -> RunRow | Refused:
         before = self.rows.get(run)
@@ -72,15 +71,9 @@ class _Ending:
         ended = _write(self.tx, moved, ending, before, after, automation, ids=ids, act=Act(by.actor, act.at, run))
         if ended is not None:
             self.automations[ended.id] = ended
-            self.freed.add(ended.id)
         if by.mover is not Mover.WORKER:
             self.tx.wake(TAKEN)
         return after
-
-    def release(self) -> None:
-        """What waited for one of these runs may go."""
-        if self.freed and self.tx.triggers.release(self.freed):
-            self.tx.wake(AUTOMATIONS)
 
 
 def end_many(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
@@ -89,9 +82,7 @@ def end_many(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
     found = tx.runs.automations_of(wanted)
     automations = _locked(tx, found.values(), calls)  # before the runs' own rows: everyone locks in this order
     this = _Ending(tx, automations, tx.runs.lock_some(wanted))
-    answers = [this.end(*call.args, **call.kwargs) for call in calls]
-    this.release()
-    return answers
+    return [this.end(*call.args, **call.kwargs) for call in calls]
 
 
 def end_many_held(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
@@ -100,13 +91,16 @@ def end_many_held(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
     this = _Ending(tx, _locked(tx, {row.facts.automation_id for row in rows.values()}, calls), rows)
     in_order = sorted(calls, key=lambda call: call.args[0].run.id)  # which everyone changes rows in
     answers = {id(call): this.end(call.args[0].run.id, *call.args[1:], **call.kwargs) for call in in_order}
-    this.release()
     return [answers[id(call)] for call in calls]
 
 
 def _locked(tx: Tx, automations: Iterable[str], calls: Sequence[Call]) -> dict[str, AutomationRow]:
+    """Those of runs that end; what waits for one of these is looked at again."""
     good = all(call.args[1].state is RunState.SUCCEEDED for call in calls)
-    return tx.automations.lock_some(automations, stays=_unmoved_by_success if good else None)
+    rows = tx.automations.lock_some(automations, stays=_unmoved_by_success if good else None)
+    if rows and tx.triggers.release(rows):  # before anything is written, which is then sent in one go
+        tx.wake(AUTOMATIONS)
+    return rows
 
 
 def _unmoved_by_success(row: AutomationRow) -> bool:

@@ -64,7 +64,12 @@ ADD_LABEL = Write(
     WHERE (SELECT 1 FROM beads WHERE city_id = :city AND id = :id) = 1 ON CONFLICT DO NOTHING""",
     must=False,
 )
-LABEL_NEW = Write("INSERT INTO bead_labels (city_id, bead_id, label) SELECT :city, :id, :label {each}")
+# Of a bead made in the same transaction; should its id be taken, that is noticed, and all is done anew.
+LABEL_NEW = Write(
+    """
+    INSERT INTO bead_labels (city_id, bead_id, label) SELECT :city, :id, :label {each}
+    WHERE true ON CONFLICT DO NOTHING"""
+)
 CLOSE = Write(
     """
     UPDATE beads SET status = 'closed', updated_at = :now, closed_at = :now {each}

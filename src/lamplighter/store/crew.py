@@ -28,14 +28,19 @@ class Crew:
         self._in_hand: dict[int, Many] = {}
         """The function whose jobs a thread has in hand."""
         self._resting: list[threading.Event] = []
+        self._coming = 0
+        """Threads that were called and have not come yet. Who comes takes what it can and calls another for more."""
         self._closed = False
 
     def put(self, job: Job) -> None:
+        many = job.many
         with self._lock:
-            many = job.many
-            waiting = self._plain if many is None else self._batched.setdefault(many, deque())
-            waiting.append(job)
-            if many is None or self._may_take(many):
+            if many is None:
+                self._plain.append(job)
+                self._call_one()
+                return
+            self._batched.setdefault(many, deque()).append(job)
+            if not self._coming and self._may_take(many):
                 self._call_one()
 
     def take(self, most: int) -> list[Job]:
@@ -44,37 +49,48 @@ class Crew:
             with self._lock:
                 taken = self._taken(most)
                 if taken:
+                    if not self._coming and self._left():
+                        self._call_one()
                     return taken
                 if self._closed:  # batched jobs that are left are taken by the threads that have such in hand
                     return []
                 called = threading.Event()
                 self._resting.append(called)
             called.wait()
+            with self._lock:
+                self._coming -= 1
 
     def done(self) -> None:
         """What this thread took is answered, or nobody need wait for it; who came meanwhile is served by another."""
         with self._lock:
             many = self._in_hand.pop(threading.get_ident(), None)
-            if many is not None and self._batched.get(many):
+            if many is not None and self._batched.get(many) and not self._coming:
                 self._call_one()
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            resting, self._resting = self._resting, []
-        for called in resting:
-            called.set()
+            while self._resting:
+                self._call_one()
 
     def _call_one(self) -> None:
         if self._resting:
+            self._coming += 1
             self._resting.pop().set()
 
     def _may_take(self, many: Many) -> bool:
-        return sum(held is many for held in self._in_hand.values()) < AT_ONE_FUNCTION
+        return list(self._in_hand.values()).count(many) < AT_ONE_FUNCTION
+
+    def _left(self) -> bool:
+        """Whether something waits that another thread may take now."""
+        return bool(self._plain) or self._free() is not None
+
+    def _free(self) -> Many | None:
+        return next((many for many, jobs in self._batched.items() if jobs and self._may_take(many)), None)
 
     def _taken(self, most: int) -> list[Job]:
         taken: list[Job] = []
-        free = next((many for many, jobs in self._batched.items() if jobs and self._may_take(many)), None)
+        free = self._free()
         if free is not None:
             self._in_hand[threading.get_ident()] = free
             taken += _off(self._batched[free], most)

@@ -44,7 +44,7 @@ HEAD = "SELECT seq AS head FROM events WHERE city_id = :city AND seq > 0 ORDER B
 PRUNE = """
     DELETE FROM events WHERE city_id = :city AND seq IN (
         SELECT seq FROM events WHERE city_id = :city AND at < :before AND seq <= :spared
-        AND seq < (SELECT max(seq) FROM events)
+        AND seq < (SELECT seq FROM events WHERE city_id = :city AND seq > 0 ORDER BY seq DESC LIMIT 1)
         ORDER BY seq LIMIT :limit)"""
 # The lock lasts to the end of this short transaction; the update sees all that was numbered under it before.
 NUMBER_LOCK = "SELECT pg_advisory_xact_lock(5267, 1)"
