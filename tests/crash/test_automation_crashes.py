@@ -10,13 +10,12 @@ import pytest
 from automation_watch import all_ended, look, rows, wait_until
 
 from lamplighter.kit.crash import CrashPoint
-from lamplighter.testing.processes import Children
+from lamplighter.testing.processes import Child, Children
 
 EXEC_POINTS = (
     CrashPoint.FIRE_AFTER_TRIGGER_EVENT,
     CrashPoint.FIRE_AFTER_RUN,
     CrashPoint.FIRE_AFTER_COMMIT,
-    CrashPoint.ITEM_AFTER_CLAIM,
     CrashPoint.RUN_AFTER_START,
     CrashPoint.COMMAND_BEFORE_LAUNCH,
     CrashPoint.COMMAND_AFTER_LAUNCH,
@@ -43,10 +42,11 @@ def crash(processes: Children, city: Path, environment: dict[str, str], point: C
     assert child.process.wait(timeout=30) == -signal.SIGKILL
 
 
-def start(processes: Children, city: Path, environment: dict[str, str]) -> None:
+def start(processes: Children, city: Path, environment: dict[str, str]) -> Child:
     child = processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=environment)
     while not child.line().startswith("The lamps are lit"):
         assert child.process.poll() is None
+    return child
 
 
 @pytest.mark.parametrize("point", EXEC_POINTS)
@@ -56,6 +56,22 @@ def test_an_exec_run_is_done_once(
     define(city, "once", EXEC)
     crash(processes, city, environment, point)
     start(processes, city, environment)
+    assert_done_once(city)
+
+
+def test_a_run_that_a_command_fired_is_done_once(city: Path, environment: dict[str, str], processes: Children) -> None:
+    """The daemon did not fire it, so it takes it from the outbox, and dies just after."""
+    define(city, "once", EXEC.replace('gate = "cooldown"\ninterval = "1h"', 'gate = "manual"'))
+    env = environment | {"LAMP_CRASH_AT": CrashPoint.ITEM_AFTER_CLAIM.value}
+    daemon = start(processes, city, env)
+    line = (sys.executable, "-m", "lamplighter", "automation", "run", "once", "--city", str(city))
+    assert processes.start(*line, env=environment).process.wait(timeout=30) == 0
+    assert daemon.process.wait(timeout=30) == -signal.SIGKILL
+    start(processes, city, environment)
+    assert_done_once(city)
+
+
+def assert_done_once(city: Path) -> None:
     wait_until(city, all_ended)
     (run,) = look(city, lambda tx: tx.runs.page())
     assert (run.run.state, run.run.exit_code) == ("succeeded", 0)
