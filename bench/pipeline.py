@@ -1,7 +1,9 @@
 """Runs through the whole pipeline, fired to ended: with an action that does nothing, a no-op command, a minimal agent.
 
-`python bench/pipeline.py [own|latency|peers] …` runs the named parts, all without a name; one JSON line each. With two
-workers on PostgreSQL, one is this process and the other one is started by it.
+`python bench/pipeline.py [own|dbos-sqlite|dbos|procrastinate|pgqueuer] …` runs the named parts, all without a name; one
+JSON line each. With two workers on PostgreSQL, one is this process and the other one is started by it. Beside a peer,
+both take turns, and what is told are medians over the rounds: a shared machine is half as fast from one minute to the
+next.
 """
 
 import asyncio
@@ -15,8 +17,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from peers.figures import answer, orders
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
@@ -53,8 +58,11 @@ COUNTS = {"nothing": 1500, "exec": 100, "agent": 150}
 WARM_UP = 50
 """Runs before those that count: a server at work has statistics of its tables, and they are made after these."""
 FIRED_AT_ONCE = 256
-SINGLE = 200
-PEER_JOBS = 300
+ROUNDS = 7
+STARTS = 30
+OUR_JOBS = 1500
+PEER_JOBS = {"dbos-sqlite": 100, "dbos": 100, "procrastinate": 200, "pgqueuer": 1200}
+"""Jobs a round: about a second each."""
 CLOCK = SystemClock()
 IDS = IdSource(CLOCK)
 RULES = Rules(ZoneInfo("UTC"))
@@ -201,68 +209,114 @@ async def help_out(url: str, root: Path, kind: str) -> None:
         await asyncio.Event().wait()
 
 
-async def latency(place: Place, root: Path, where: str) -> None:
+async def contend(place: Place, root: Path) -> None:
+    """This process as one of two that take turns; see `peers/figures.py`."""
     async with process(place, root, real=False, owner=IDS.make("own")) as (store, loops):
-        await add(store, "single", "exec")
-        runner: Any = loops.worker.runner
-        waits = []
-        for _ in range(SINGLE):
-            await asyncio.sleep(0.02)  # a city at rest
-            began = time.perf_counter()
-            run = await fire(loops, "single")
-            while run not in runner.began or await store.read(under_way):  # noqa: ASYNC110  asked as seldom as can be
-                await asyncio.sleep(0.005)
-            waits.append((runner.began[run] - began) * 1000)
+        names = await ready(loops, "nothing")
+        for what, count in orders():
+            answer(await through(loops, names, count) if what == "through" else await starts(store, loops, count))
+
+
+async def starts(store: Store, loops: AutomationLoops, count: int) -> list[float]:
+    runner: Any = loops.worker.runner
+    waits = []
+    for _ in range(count):
+        await asyncio.sleep(0.02)  # a city at rest
+        began = time.perf_counter()
+        run = await fire(loops, "nothing0")
+        while run not in runner.began or await store.read(under_way):  # noqa: ASYNC110  asked as seldom as can be
+            await asyncio.sleep(0.005)
+        waits.append(runner.began[run] - began)
+    return waits
+
+
+class Contender:
+    def __init__(self, *line: str, folder: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *line], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+        )
+        self._read()
+
+    def ask(self, what: str, count: int) -> Any:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{what} {count}\n")
+        self.process.stdin.flush()
+        return json.loads(self._read())
+
+    def leave(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+    def _read(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.process.args} has ended")
+        return line
+
+
+def beside(peer: str, server: Cluster) -> None:
+    """A peer's durable job of three steps that do nothing, and a run of ours whose action does nothing, in turns."""
+    script = str(Path(__file__).with_name("peers") / f"{peer.partition('-')[0]}_steps.py")
+    with tempfile.TemporaryDirectory() as folder:
+        on_sqlite = peer.endswith("sqlite")
+        theirs = Contender(script, f"sqlite:///{folder}/dbos.db" if on_sqlite else server.database(), folder=folder)
+        url = "" if on_sqlite else server.database()
+        ours = Contender(__file__, "contend", url, folder, folder=folder)
+        rounds, waits = [], ([], [])  # type: ignore[var-annotated]
+        for _ in range(ROUNDS):
+            rounds.append((ours.ask("through", OUR_JOBS), theirs.ask("through", PEER_JOBS[peer])))
+            for found, one in zip(waits, (ours, theirs), strict=True):
+                found.extend(one.ask("start", STARTS))
+        for one in (ours, theirs):
+            one.leave()
+    mine, other = (median(rate[side] for rate in rounds) for side in (0, 1))
+    say(
+        part="beside", on="sqlite" if on_sqlite else "postgres", peer=peer, rounds=ROUNDS,
+        ours_per_second=round(mine, 1), theirs_per_second=round(other, 1),
+        times=round(median(our / their for our, their in rounds), 2),
+        ours_start_ms=_spread(waits[0]), theirs_start_ms=_spread(waits[1]),
+    )  # fmt: skip
+
+
+def _spread(waits: list[float]) -> dict[str, float]:
     waits.sort()
-    say(part="latency", on=where, fired_to_started_ms={"p50": round(waits[len(waits) // 2], 2),
-        "p99": round(waits[int(len(waits) * 0.99)], 2)})  # fmt: skip
+    return {name: round(waits[int(len(waits) * part)] * 1000, 2) for name, part in (("p50", 0.5), ("p99", 0.99))}
 
 
-def peers(server: Cluster) -> None:
-    """Each in a process of its own: a durable job of three steps that do nothing."""
-    for name in ("dbos-sqlite", "dbos", "procrastinate", "pgqueuer"):
-        script = Path(__file__).with_name("peers") / f"{name.partition('-')[0]}_steps.py"
-        jobs = PEER_JOBS * (4 if name == "pgqueuer" else 1)  # the faster a peer, the more it takes to tell
-        with tempfile.TemporaryDirectory() as folder:
-            target = f"sqlite:///{folder}/dbos.db" if name.endswith("sqlite") else server.database()
-            done = subprocess.run(
-                [sys.executable, str(script), target, str(jobs)], check=False, capture_output=True, text=True,
-                timeout=300, cwd=folder,
-            )  # fmt: skip
-        if done.returncode != 0:
-            say(part="peers", peer=name, problem=(done.stderr.strip().splitlines() or ["it failed"])[-1])
-            continue
-        told = json.loads(done.stdout.splitlines()[-1])
-        say(part="peers", peer=name, jobs=jobs, **told)
+def place_in(root: Path, url: str) -> Place:
+    (root / ".gc").mkdir(exist_ok=True)
+    place = parse_place(url, root / ".gc") if url else SqlitePlace(root / ".gc" / "lamp.db", root / ".gc")
+    migrate(place)
+    return place
 
 
 def main(wanted: list[str]) -> None:
     log.set_up(level=40)
     heap.settle()  # as the daemon does
-    if wanted[:1] == ["help"]:
-        aio.run(help_out(wanted[1], Path(wanted[2]), wanted[3]))
-        return
-    wanted = wanted or ["own", "latency", "peers"]
+    match wanted:
+        case ["help", url, folder, kind]:
+            aio.run(help_out(url, Path(folder), kind))
+            return
+        case ["contend", url, folder]:
+            aio.run(contend(place_in(Path(folder), url), Path(folder)))
+            return
+    wanted = wanted or ["own", *PEER_JOBS]
     with tempfile.TemporaryDirectory() as folder, cluster() as server:
         root = Path(folder)
-        (root / ".gc").mkdir()
-        if "own" in wanted or "latency" in wanted:
-            place = SqlitePlace(root / ".gc" / "lamp.db", root / ".gc")
-            migrate(place)
-            for part in (own, latency):
-                if part.__name__ in wanted:
-                    aio.run(part(place, root, "sqlite, one process"))
+        if "own" in wanted:
+            aio.run(own(place_in(root, ""), root, "sqlite, one process"))
             for workers in (1, 2):
                 url = server.database()
-                postgres = parse_place(url, root / ".gc")
-                migrate(postgres)
                 helper = [sys.executable, __file__, "help", url, str(root)] if workers == 2 else None
-                if "own" in wanted:
-                    aio.run(own(postgres, root, f"postgres, workers: {workers}", helper=helper))
-                if "latency" in wanted and workers == 1:
-                    aio.run(latency(postgres, root, "postgres, workers: 1"))
-        if "peers" in wanted:
-            peers(server)
+                aio.run(own(place_in(root, url), root, f"postgres, workers: {workers}", helper=helper))
+        for peer in PEER_JOBS:
+            if peer in wanted:
+                beside(peer, server)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""DBOS: workflows of three steps, started at once; prints how many a second, and how soon one of a queue starts."""
+"""DBOS: workflows of three steps, started at once; how many a second, and how soon one of a queue starts."""
 
 import sqlite3
 import sys
@@ -6,9 +6,9 @@ import threading
 import time
 
 from dbos import DBOS, DBOSConfig
-from figures import LATENCIES, WARM_UP, say
+from figures import WARM_UP, answer, orders
 
-url, count = sys.argv[1], int(sys.argv[2])
+url = sys.argv[1]
 config: DBOSConfig = {"name": "bench", "system_database_url": url, "run_admin_server": False, "log_level": "ERROR"}
 if url.startswith("sqlite"):  # at its best, which is not how it comes
     with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
@@ -55,6 +55,6 @@ if url.startswith("postgresql"):
 
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
-rate = through(count)
-say(rate, [start() for _ in range(LATENCIES)])
+for what, count in orders():
+    answer(through(count) if what == "through" else [start() for _ in range(count)])
 DBOS.destroy()

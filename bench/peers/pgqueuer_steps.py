@@ -1,4 +1,4 @@
-"""pgqueuer: a job of three steps, each on record before the next; prints how many a second, and how soon one starts.
+"""pgqueuer: a job of three steps, each on record before the next; how many a second, and how soon one starts.
 
 The library knows no steps, so the job keeps a table of its own: it asks once which steps are done, as one that is taken
 up again after a crash must, and writes one row a step.
@@ -10,13 +10,13 @@ import time
 from datetime import timedelta
 
 import asyncpg
-from figures import LATENCIES, WARM_UP, say
+from figures import WARM_UP, answer, orders
 from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgPoolDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
-url, count = sys.argv[1], int(sys.argv[2])
+url = sys.argv[1]
 
 
 async def main() -> None:
@@ -56,8 +56,8 @@ async def main() -> None:
         running = asyncio.create_task(queuer.run(dequeue_timeout=timedelta(seconds=30), batch_size=50))
         await through(WARM_UP)
         await pool.execute("ANALYZE")
-        rate = await through(count)
-        say(rate, [await start() for _ in range(LATENCIES)])
+        for what, count in orders():
+            answer(await through(count) if what == "through" else [await start() for _ in range(count)])
         queuer.shutdown.set()
         running.cancel()
         await asyncio.wait({running})

@@ -1,4 +1,4 @@
-"""Procrastinate: jobs of three tasks, each deferring the next; prints how many a second, and how soon one starts."""
+"""Procrastinate: jobs of three tasks, each deferring the next; how many a second, and how soon one starts."""
 
 import asyncio
 import sys
@@ -6,9 +6,9 @@ import time
 
 import procrastinate
 import psycopg
-from figures import LATENCIES, WARM_UP, say
+from figures import WARM_UP, answer, orders
 
-url, count = sys.argv[1], int(sys.argv[2])
+url = sys.argv[1]
 app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=url))
 ended: list[int] = []
 began = asyncio.Event()
@@ -48,8 +48,8 @@ async def main() -> None:
         await through(WARM_UP)
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             await connection.execute("ANALYZE")
-        rate = await through(count)
-        say(rate, [await start() for _ in range(LATENCIES)])
+        for what, count in orders():
+            answer(await through(count) if what == "through" else [await start() for _ in range(count)])
         worker.cancel()
         await asyncio.wait({worker})
 

@@ -362,7 +362,8 @@ class TestController:
         first = json.loads(tail.line())
         with psycopg.connect(postgres_url, autocommit=True) as connection:
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = %s AND datname = current_database()",
                 ("lamplighter proof of life",),
             )
         second = json.loads(tail.line())

@@ -75,7 +75,7 @@ def test_a_killed_process_is_known_to_be_dead_and_a_living_one_to_live(place: Pl
             with psycopg.connect(place.url, autocommit=True) as connection:
                 connection.execute(
                     "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
-                    "WHERE application_name = 'lamplighter proof of life' AND pid IN "
+                    "WHERE application_name = 'lamplighter proof of life' AND datname = current_database() AND pid IN "
                     "(SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
                 )
         assert proofs.dead("own_far")
@@ -88,7 +88,7 @@ def test_a_proof_whose_connection_was_cut_is_lost(postgres_place: PostgresPlace)
     with psycopg.connect(postgres_place.url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
-            "WHERE application_name = 'lamplighter proof of life'"
+            "WHERE application_name = 'lamplighter proof of life' AND datname = current_database()"
         )
     with pytest.raises(ProofLost):
         proofs.check("own_1")

@@ -190,7 +190,8 @@ class TestPostgres:
         try:
             with psycopg.connect(postgres_place.url, autocommit=True) as other:
                 other.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = %s AND datname = current_database()",
                     ("lamplighter listen",),
                 )
             rescan = wakes.subscribe("anything")

@@ -1,7 +1,9 @@
 """The ring of processes on PostgreSQL: a death is heard of at once, by whoever watches."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,3 +107,36 @@ async def test_a_watchman_taken_for_dead_says_so(postgres_place: PostgresPlace, 
     with pytest.raises(ProofLost):
         await me.tick()
     me.close()
+
+
+def test_a_wait_that_is_cut_short_at_any_moment_keeps_nobody_alive(postgres_place: PostgresPlace) -> None:
+    """The order may come while it waits, as the lock falls to it, or late, in the middle of its next wait."""
+    vigil, proofs = PostgresVigil(postgres_place.url), open_proofs(postgres_place)
+    over = threading.Event()
+
+    def cut_all_the_time() -> None:
+        while not over.is_set():
+            vigil.cut_short()
+
+    cutting = threading.Thread(target=cut_all_the_time)
+    cutting.start()
+    try:
+        answers = set()
+        for _ in range(300):
+            answers.add(vigil.ended("own_dead", within=0.05))
+            assert proofs.dead("own_dead")
+        assert True in answers
+    finally:
+        over.set()
+        cutting.join()
+        vigil.close()
+        proofs.close()
+
+
+def test_two_who_look_at_the_same_moment_both_see_that_it_is_dead(postgres_place: PostgresPlace) -> None:
+    looking = [open_proofs(postgres_place) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(lambda proofs: [proofs.dead("own_dead") for _ in range(100)], looking)
+        assert all(all(each) for each in found)
+    for proofs in looking:
+        proofs.close()

@@ -131,12 +131,11 @@ class PostgresProofs:
 
         if owner in self._held:
             return False  # the server would let this very connection take it again
-        with told(self._url):
-            row = self._connection.execute("SELECT pg_try_advisory_lock(%s) AS taken", (key_of(owner),)).fetchone()
-            if row is None or not row["taken"]:
-                return False
-            self._connection.execute("SELECT pg_advisory_unlock(%s)", (key_of(owner),))
-        return True
+        with told(self._url):  # for as long as the statement lasts, and beside others who look
+            row = self._connection.execute(
+                "SELECT pg_try_advisory_xact_lock_shared(%s) AS taken", (key_of(owner),)
+            ).fetchone()
+        return row is not None and row["taken"]
 
     def living(self, owners: Iterable[str]) -> frozenset[str]:
         from lamplighter.store.postgres_connection import told

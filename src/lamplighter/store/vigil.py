@@ -40,13 +40,13 @@ class PostgresVigil:
 
         key = key_of(owner)
         with told(self._url):
-            self._connection.execute(f"SET lock_timeout = {max(int(within * 1000), 1)}".encode())
             try:
-                # Shared: several may wait for one, and all are told together.
-                self._connection.execute("SELECT pg_advisory_lock_shared(%s)", (key,))
-            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+                self._connection.execute(f"SET lock_timeout = {max(int(within * 1000), 1)}".encode())
+                # Shared: several may wait for one, and all are told together. It ends with its statement, whatever else
+                # happens: whoever kept it would keep the dead one alive for everybody.
+                self._connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (key,))
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):  # the latter may come late, too
                 return False
-            self._connection.execute("SELECT pg_advisory_unlock_shared(%s)", (key,))
         return True
 
     def cut_short(self) -> None:
