@@ -50,9 +50,10 @@ class Scene:
         return str(self.city.rig_path(found))
 
     def env_of(self, rig: str | None) -> dict[str, str]:
+        """Shared by all who ask: nobody changes it."""
         if rig not in self._envs:
             self._envs[rig] = command_environment(self.city, rig, parent=self.env)
-        return dict(self._envs[rig])
+        return self._envs[rig]
 
 
 async def check_skew(store: Store) -> None:

@@ -17,7 +17,9 @@ INSERT = Write(
             :metadata, :ephemeral, :run, :created, :updated, :closed {each}
     WHERE true ON CONFLICT (city_id, id) DO NOTHING""",
     whole="ephemeral created updated closed",
+    json="metadata",
     first=True,
+    blind=True,
 )
 _COLUMNS = """
     SELECT id, title, type, status, assignee, sender, parent_id, root_id, ref, description, metadata, ephemeral, run_id,
@@ -68,7 +70,8 @@ ADD_LABEL = Write(
 LABEL_NEW = Write(
     """
     INSERT INTO bead_labels (city_id, bead_id, label) SELECT :city, :id, :label {each}
-    WHERE true ON CONFLICT DO NOTHING"""
+    WHERE true ON CONFLICT DO NOTHING""",
+    blind=True,
 )
 CLOSE = Write(
     """
@@ -118,7 +121,8 @@ class Beads:
 
     def track(self, bead_id: str, new: NewBead, *, labels: Iterable[str], run: str, now: datetime) -> bool:
         """Bookkeeping, under an id long enough that it is not taken; should it be, the transaction is done anew."""
-        made = self._db.write(INSERT, self._whole(_new(bead_id, new, root=bead_id, run=run, now=now)))
+        params = self._whole(_new(bead_id, new, root=bead_id, run=run, now=now), metadata=dict(new.metadata))
+        made = self._db.write(INSERT, params)
         for label in labels if made else ():
             self._db.write(LABEL_NEW, {"city": self._city, "id": bead_id, "label": label})
         return made
@@ -131,8 +135,8 @@ class Beads:
         """A bead as it is, save for labels and needs; False when the id is taken."""
         return self._db.execute(INSERT, self._whole(bead)) == 1
 
-    def _whole(self, bead: Bead) -> dict[str, Any]:
-        return self._columns(bead) | {
+    def _whole(self, bead: Bead, metadata: Any = None) -> dict[str, Any]:
+        return self._columns(bead, metadata) | {
             "sender": bead.sender,
             "root": bead.root,
             "ref": bead.ref,
@@ -225,7 +229,8 @@ class Beads:
     def counts(self) -> dict[str, int]:
         return {row["status"]: row["count"] for row in self._db.rows(COUNT, {"city": self._city})}
 
-    def _columns(self, bead: Bead) -> dict[str, Any]:
+    def _columns(self, bead: Bead, metadata: Any = None) -> dict[str, Any]:
+        """`metadata` as a held-back write has it, else as text."""
         return {
             "city": self._city,
             "id": bead.id,
@@ -235,7 +240,7 @@ class Beads:
             "assignee": bead.assignee,
             "parent": bead.parent,
             "description": bead.description,
-            "metadata": json.dumps(dict(bead.metadata)),
+            "metadata": metadata or json.dumps(dict(bead.metadata)),
             "updated": stamp(bead.updated_at),
             "closed": stamp_or_none(bead.closed_at),
         }

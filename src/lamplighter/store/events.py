@@ -10,13 +10,15 @@ from datetime import datetime
 
 from lamplighter.domain.events import TOPIC, Event, EventFilter, NewEvent, type_prefix
 from lamplighter.store.db import Db, Row, instant, stamp
-from lamplighter.store.writes import Write
+from lamplighter.store.writes import Write, as_json
 
 APPEND = Write(
     """
     INSERT INTO events (city_id, type, at, actor, subject, message, payload, run_id)
     SELECT :city, :type, :at, :actor, :subject, :message, :payload, :run {each}""",
     whole="at",
+    json="payload",
+    blind=True,
 )
 
 _COLUMNS = "seq, type, at, actor, subject, message, payload, run_id"
@@ -54,8 +56,6 @@ NUMBER = """
             SELECT id FROM events WHERE seq IS NULL ORDER BY id LIMIT :limit) AS waiting) AS numbered
     WHERE events.id = numbered.id"""
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps with separators makes one each time
-
 
 class Events:
     def __init__(self, db: Db, city: str, wakes: set[str]) -> None:
@@ -74,7 +74,7 @@ class Events:
                 "actor": event.actor,
                 "subject": event.subject,
                 "message": event.message,
-                "payload": None if event.payload is None else _encode(event.payload),
+                "payload": as_json(event.payload),
                 "run": event.run,
             },
         )

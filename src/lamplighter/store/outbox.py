@@ -6,7 +6,7 @@ from datetime import datetime
 from lamplighter.domain.delivery.outbox import SETTLED, Item, ItemState, NotClaimed
 from lamplighter.domain.delivery.reach import Reach, need_of
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.writes import Write
+from lamplighter.store.writes import Write, as_json
 
 TOPIC = "outbox"
 
@@ -17,6 +17,8 @@ INSERT = Write(
     INSERT INTO outbox (city_id, id, kind, run_id, payload, state, due_at, needs)
     SELECT :city, :id, :kind, :run, :payload, 'pending', :due_at, :needs {each}""",
     whole="due_at",
+    json="payload",
+    blind=True,
 )
 # the index outbox_due serves this
 DUE = f"""
@@ -65,7 +67,7 @@ class Outbox:
         self._wakes.add(TOPIC)
         params = {"city": self._city, "id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
         params |= {"run": item.payload.get("run"), "needs": need_of(item.kind, item.payload)}
-        self._db.write(INSERT, params | {"payload": json.dumps(item.payload)})
+        self._db.write(INSERT, params | {"payload": as_json(item.payload)})
 
     def due(self, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None) -> list[Item]:
         """Pending items whose time has come, the longest due first, locked; of one run, or within reach, only."""

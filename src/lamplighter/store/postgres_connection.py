@@ -65,7 +65,7 @@ class PostgresDb:
 
     def write(self, write: Write, params: Params) -> bool:
         if self.at_once:
-            return self.execute(write, params) > 0
+            return self.execute(write, write.encoded(params)) > 0
         if not self._held.fits(write, params):
             self.send()
         self._held.add(write, params)
@@ -89,8 +89,8 @@ class PostgresDb:
 
     def _write(self, write: Write, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
         if len(rows) == 1:
-            return self._ask(write, rows[0])
-        return self.connection.execute(_many(write), {"rows": orjson.dumps(rows).decode()}, prepare=False)
+            return self._ask(write, write.encoded(rows[0]))
+        return self.connection.execute(_many(write), {"rows": _as_list(write, rows)}, prepare=write.blind)
 
     def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
         if self._held:
@@ -103,6 +103,13 @@ class PostgresDb:
         self.send()
         with self.connection.cursor() as cursor:
             cursor.executemany(_query(sql), params)
+
+
+def _as_list(write: Write, rows: list[Params]) -> str:
+    try:
+        return orjson.dumps(rows).decode()
+    except TypeError:  # what only the library's own encoder takes: half a character, a number of many digits
+        return orjson.dumps([write.encoded(row) for row in rows]).decode()
 
 
 def _query(sql: str) -> bytes:

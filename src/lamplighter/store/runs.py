@@ -32,6 +32,7 @@ INSERT = Write(
             :lease_expires_at, :node, :started_at, :deadline_at, :last_activity_at {{each}}""",
     whole="attempt created_at lease_version lease_expires_at started_at deadline_at last_activity_at",
     first=True,
+    blind=True,
 )
 SWAP = Write(
     """
@@ -128,6 +129,8 @@ FIRST_EVENT = Write(
     INSERT INTO run_events (city_id, run_id, number, at, type, from_state, to_state, actor, data)
     SELECT :city, :run, :number, :at, :type, :from_state, :to_state, :actor, :data {each}""",
     whole="at number",
+    json="data",
+    blind=True,
 )
 ADD_EVENT = Write(
     """
@@ -135,6 +138,7 @@ ADD_EVENT = Write(
     SELECT :city, :run, (SELECT coalesce(max(number), 0) + 1 FROM run_events WHERE city_id = :city AND run_id = :run),
         :at, :type, :from_state, :to_state, :actor, :data {each}""",
     whole="at",
+    json="data",
     key="run",
 )
 EVENTS = """
@@ -406,7 +410,7 @@ class Runs:
             "from_state": None if event.from_state is None else event.from_state.value,
             "to_state": None if event.to_state is None else event.to_state.value,
             "actor": event.actor,
-            "data": None if event.data is None else json.dumps(event.data),
+            "data": None if event.data is None else dict(event.data),
         }
 
     def _one(self, sql: str, run: str) -> RunRow | None:

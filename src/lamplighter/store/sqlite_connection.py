@@ -39,7 +39,7 @@ class SqliteDb:
         return self.connection.execute(SQLITE.render(sql), params).rowcount
 
     def write(self, write: Write, params: Params) -> bool:
-        return self.connection.execute(SQLITE.render(write), params).rowcount > 0
+        return self.connection.execute(SQLITE.render(write), write.encoded(params)).rowcount > 0
 
     def execute_many(self, sql: str, params: list[Params]) -> None:
         self.connection.executemany(SQLITE.render(sql), params)

@@ -19,6 +19,8 @@ INSERT = Write(
             :run, :count, :due_at, :first_at, :last_at {{each}}
     WHERE true ON CONFLICT DO NOTHING""",
     whole="count due_at first_at last_at",
+    json="payload",
+    blind=True,
 )
 REPEAT = """
     UPDATE trigger_events SET count = count + :count, last_at = :now
@@ -84,7 +86,7 @@ class TriggerEvents:
             "reason": event.reason,
             "slot": event.slot,
             "dedup_key": event.dedup_key,
-            "payload": None if event.payload is None else json.dumps(event.payload),
+            "payload": None if event.payload is None else dict(event.payload),
             "run": event.run,
             "count": event.count,
             "due_at": stamp_or_none(event.due_at),
@@ -93,7 +95,7 @@ class TriggerEvents:
         }
         if event.dedup_key is None:
             return self._db.write(INSERT, params)
-        return self._db.execute(INSERT, params) == 1
+        return self._db.execute(INSERT, INSERT.encoded(params)) == 1
 
     def repeat(self, event: str, reason: str, now: datetime, *, count: int = 1) -> bool:
         """Count one more on a row of skips; False when that row is of another reason or gone."""

@@ -4,6 +4,7 @@ A server is asked as often as there are kinds of statement, not as there are row
 list. Measured on one machine, a row costs a tenth of a statement of its own.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -11,6 +12,12 @@ from lamplighter.kit.errors import Conflict
 from lamplighter.store.dialect import PARAMETER
 
 EACH = "{each}"
+encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps with separators makes one each time
+
+
+def as_json(value: Any) -> Any:
+    """A value that is kept as JSON text. Objects and lists go on as they are: many rows are encoded in one go."""
+    return value if value is None or isinstance(value, dict | list) else encode(value)
 
 
 class Write(str):
@@ -18,33 +25,47 @@ class Write(str):
 
     `whole` and `real` name its parameters that are numbers; `key` the one that tells rows apart, where two writes of
     one row must not share a statement; `must` says that the row is there: anything else means that another transaction
-    was faster; `first` that it makes a row which others refer to, and refers to none that waits: it is sent first.
+    was faster; `first` that it makes a row which others refer to, and refers to none that waits: it is sent first;
+    `blind` that it looks nothing up, so that its plan can be kept. `json` names parameters that are kept as JSON text:
+    they are given as `as_json` has them, and encoded when they are sent.
     """
 
-    __slots__ = ("first", "key", "must", "real", "whole")
+    __slots__ = ("blind", "first", "json", "key", "must", "real", "whole")
 
     whole: frozenset[str]
     real: frozenset[str]
+    json: tuple[str, ...]
     key: str | None
     must: bool
     first: bool
+    blind: bool
 
-    def __new__(
+    def __new__(  # noqa: PLR0913  all that is to be known of a statement, once for each of them
         cls,
         sql: str,
         *,
         whole: str = "",
         real: str = "",
+        json: str = "",
         key: str | None = None,
         must: bool = True,
         first: bool = False,
+        blind: bool = False,
     ) -> Self:
         if EACH not in sql:
             raise ValueError(f"no {EACH} in {sql}")
         made = super().__new__(cls, sql)
         made.whole, made.real = frozenset(whole.split()), frozenset(real.split())
-        made.key, made.must, made.first = key, must, first
+        made.key, made.must, made.first, made.blind = key, must, first, blind
+        made.json = tuple(json.split())
         return made
+
+    def encoded(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """For a row of its own: what is kept as JSON, as text."""
+        if not self.json:
+            return params
+        texts = {name: encode(params[name]) for name in self.json if isinstance(params[name], dict | list)}
+        return {**params, **texts} if texts else params
 
     def for_many(self) -> str:
         """The statement for all rows of the JSON list `:rows`; values are renamed, for columns have their names."""
