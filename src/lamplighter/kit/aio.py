@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import uvloop
 
 R = TypeVar("R")
-TURN_SECONDS = 0.001
+TURN_SECONDS = 0.0005
 """How long a busy thread keeps one waiting that comes back from the database with an answer; the usual 5 ms are longer
 than most transactions."""
 
