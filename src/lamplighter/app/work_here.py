@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from lamplighter.adapters.files.lock import controller_pid
@@ -12,15 +12,14 @@ from lamplighter.app.living import living_workers
 from lamplighter.app.post import place_of
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
+from lamplighter.daemon.automations import AutomationLoops
 from lamplighter.kit import aio, log
 from lamplighter.services import configurations, nodes, owners, runs
 from lamplighter.services.definitions import sync, sync_definitions
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
-from lamplighter.services.rules import Rules
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import PostgresPlace, open_proofs, open_store
 from lamplighter.store.run_rows import RunRow
-from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
 
 
@@ -49,8 +48,8 @@ def fire_by_hand(city: OpenCity, wanted: ByHand) -> Fired:
 def run_here(city: OpenCity, wanted: ByHand) -> RunRow:
     """Fire it and work it in this process, to its end (a formula: until its wisp is cooked)."""
 
-    def fire(tx: Tx, rules: Rules) -> str:
-        return run_by_hand(tx, wanted, rules=rules, ids=city.ids, act=city.act()).run
+    async def fire(loops: AutomationLoops) -> str:
+        return (await loops.worker.fire(wanted, act=city.act())).run
 
     return aio.run(_Here(city).run(fire))
 
@@ -59,8 +58,11 @@ def retry_run(city: OpenCity, run: str) -> tuple[RunRow, bool]:
     """What `lamp run retry` does; True when it was left to the daemon or a worker and may still be under way."""
     if worked_on(city):
         return city.store.transact(runs.retry, run, ids=city.ids, act=city.act()), True
-    here = _Here(city)
-    return aio.run(here.run(lambda tx, _rules: runs.retry(tx, run, ids=city.ids, act=city.act()).run.id)), False
+
+    async def fire(loops: AutomationLoops) -> str:
+        return (await loops.store.transact(runs.retry, run, ids=city.ids, act=city.act())).run.id
+
+    return aio.run(_Here(city).run(fire)), False
 
 
 def run_automation(city: OpenCity, wanted: ByHand) -> tuple[RunRow, bool]:
@@ -75,7 +77,7 @@ class _Here:
     def __init__(self, city: OpenCity) -> None:
         self._city = city
 
-    async def run(self, fire: Callable[[Tx, Rules], str]) -> RunRow:
+    async def run(self, fire: Callable[[AutomationLoops], Awaitable[str]]) -> RunRow:
         """Work the run whose id `fire` gives, and nothing else."""
         log.set_up(level=logging.WARNING)  # a command's answer is its own
         city = self._city
@@ -94,7 +96,8 @@ class _Here:
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)
                     await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
                     await store.transact(configurations.sync, city.config.city.configurations, city.clock.now())
-                    fired = await store.transact(fire, loops.scene.rules)
+                    await loops.dispatcher.guard.check()
+                    fired = await fire(loops)
                     loops.dispatcher = replace(loops.dispatcher, only=fired)
                     loops.listen(wakes)
                     await loops.work_off()

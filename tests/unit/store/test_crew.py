@@ -90,22 +90,13 @@ def test_no_more_than_two_threads_have_one_functions_jobs_and_who_waits_is_calle
     assert other.result() == [late]
 
 
-def test_plain_jobs_pass_by_batches_in_hand(loop: asyncio.AbstractEventLoop) -> None:
+@pytest.mark.parametrize("fn", [plain, elsewise], ids=["plain", "of another function"])
+def test_other_jobs_pass_by_batches_in_hand(fn: Any, loop: asyncio.AbstractEventLoop) -> None:
     crew = Crew()
     at_work(crew, loop)
     other = Taker(crew)
     resting(crew, 1)
-    aside = job(plain, loop)
-    crew.put(aside)
-    assert other.result() == [aside]
-
-
-def test_another_functions_jobs_pass_by_too(loop: asyncio.AbstractEventLoop) -> None:
-    crew = Crew()
-    at_work(crew, loop)
-    other = Taker(crew)
-    resting(crew, 1)
-    aside = job(elsewise, loop)
+    aside = job(fn, loop)
     crew.put(aside)
     assert other.result() == [aside]
 
