@@ -53,6 +53,7 @@ class Crew:
     def _hear(self) -> list[str]:
         words = self.child.line().split()
         assert words, "the hand itself is gone"
+        assert words[0] != "failed", f"{words[1]} could not live: see what it wrote"
         if words[0] == "lit":
             self.lit[words[1]] = int(words[2])
         return words

@@ -1,7 +1,7 @@
 """Controllers and workers that live again and again, each forked from an interpreter that is warm.
 
 Told `live SLOT DIRECTORY KIND [NAME [CRASH_POINT]]` on standard input it forks one and says `lit SLOT PID` once that
-is up; `kill SLOT` and `stop SLOT` end one, `wait SLOT` waits for one that kills itself; each is answered with
+is up, or `failed SLOT PID`; `kill SLOT` and `stop SLOT` end one, `wait SLOT` waits for one that kills itself; each is answered with
 `gone SLOT PID STATUS TIME`.
 """
 
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from lamplighter.app import surfaces
@@ -52,6 +53,9 @@ def fork(slot: str, *rest: str) -> int:
         try:
             live(slot, Path(rest[0]), *rest[1:])
             code = 0
+        except BaseException:  # noqa: BLE001  told to whoever waits for it
+            traceback.print_exc()
+            say("failed", slot, os.getpid())
         finally:
             os._exit(code)
     return child

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from lamplighter.kit.errors import Conflict, Unavailable
 
+LET_GO_SECONDS = 5.0
+"""How long a dead controller's lock may live on: in a child that it was just making, until that becomes its program."""
+
 
 class ControllerRunning(Conflict):
     def __init__(self, pid: str) -> None:
@@ -32,10 +35,12 @@ class ControllerLock:
                 f"{self._path} cannot be written: {error.strerror}.",
                 hint="Check the owner and mode of the city's .gc directory and how its disk is mounted.",
             ) from error
-        if not _locked(fd):
-            holder = os.read(fd, 32).decode(errors="replace").strip()
-            os.close(fd)
-            raise ControllerRunning(holder)
+        until = time.monotonic() + LET_GO_SECONDS
+        while not _locked(fd):
+            holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
+            if _lives(holder) or time.monotonic() > until:
+                os.close(fd)
+                raise ControllerRunning(holder)
         self._fd = fd
         with contextlib.suppress(OSError):  # the lock is what counts; the pid is for people, and a disk may be full
             os.ftruncate(fd, 0)
@@ -57,6 +62,17 @@ def _locked(fd: int) -> bool:
         else:
             return True
     return False
+
+
+def _lives(holder: str) -> bool:
+    """Whether the process of that id lives, or nothing says that it does not."""
+    try:
+        os.kill(int(holder), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, OverflowError, PermissionError):
+        return True
+    return True
 
 
 def controller_pid(path: Path) -> int | None:
