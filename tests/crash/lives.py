@@ -1,8 +1,8 @@
 """Controllers and workers that live again and again, each forked from an interpreter that is warm.
 
 Told `live SLOT DIRECTORY KIND [NAME [CRASH_POINT]]` on standard input it forks one and says `lit SLOT PID` once that
-is up, or `failed SLOT PID`; `kill SLOT` and `stop SLOT` end one, `wait SLOT` waits for one that kills itself; each is answered with
-`gone SLOT PID STATUS TIME`.
+is up, or `failed SLOT PID`; `kill SLOT` and `stop SLOT` end one, `wait SLOT` waits for one that kills itself; each is
+answered with `gone SLOT PID STATUS TIME`.
 """
 
 import ctypes
