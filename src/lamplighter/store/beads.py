@@ -17,7 +17,6 @@ INSERT = Write(
             :metadata, :ephemeral, :run, :created, :updated, :closed {each}
     WHERE true ON CONFLICT (city_id, id) DO NOTHING""",
     whole="ephemeral created updated closed",
-    json="metadata",
     first=True,
     blind=True,
 )
@@ -121,8 +120,7 @@ class Beads:
 
     def track(self, bead_id: str, new: NewBead, *, labels: Iterable[str], run: str, now: datetime) -> bool:
         """Bookkeeping, under an id long enough that it is not taken; should it be, the transaction is done anew."""
-        params = self._whole(_new(bead_id, new, root=bead_id, run=run, now=now), metadata=dict(new.metadata))
-        made = self._db.write(INSERT, params)
+        made = self._db.write(INSERT, self._whole(_new(bead_id, new, root=bead_id, run=run, now=now)))
         for label in labels if made else ():
             self._db.write(LABEL_NEW, {"city": self._city, "id": bead_id, "label": label})
         return made
@@ -135,8 +133,8 @@ class Beads:
         """A bead as it is, save for labels and needs; False when the id is taken."""
         return self._db.execute(INSERT, self._whole(bead)) == 1
 
-    def _whole(self, bead: Bead, metadata: Any = None) -> dict[str, Any]:
-        return self._columns(bead, metadata) | {
+    def _whole(self, bead: Bead) -> dict[str, Any]:
+        return self._columns(bead) | {
             "sender": bead.sender,
             "root": bead.root,
             "ref": bead.ref,
@@ -229,8 +227,7 @@ class Beads:
     def counts(self) -> dict[str, int]:
         return {row["status"]: row["count"] for row in self._db.rows(COUNT, {"city": self._city})}
 
-    def _columns(self, bead: Bead, metadata: Any = None) -> dict[str, Any]:
-        """`metadata` as a held-back write has it, else as text."""
+    def _columns(self, bead: Bead) -> dict[str, Any]:
         return {
             "city": self._city,
             "id": bead.id,
@@ -240,7 +237,7 @@ class Beads:
             "assignee": bead.assignee,
             "parent": bead.parent,
             "description": bead.description,
-            "metadata": metadata or json.dumps(dict(bead.metadata)),
+            "metadata": json.dumps(dict(bead.metadata)),
             "updated": stamp(bead.updated_at),
             "closed": stamp_or_none(bead.closed_at),
         }
