@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lamplighter.domain.acts import Act
-from lamplighter.domain.beads.model import NewBead
+from lamplighter.domain.beads.model import BeadFilter, NewBead
 from lamplighter.domain.runs.lease import LeaseLost
 from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import automations, firing, outbox, runs
+from lamplighter.services import automations, beads, firing, outbox, runs
 from lamplighter.services.rules import Rules
 from lamplighter.store.errors import StoreReadOnly
 from lamplighter.store.place import Place, PostgresPlace, open_store
@@ -99,6 +99,31 @@ async def test_a_whole_run_made_in_a_batch_is_what_it_is_alone(store: Store, ids
     assert await store.read(outbox.next_due_at) is None
 
 
+async def test_tracking_beads_are_found_by_the_labels_that_their_runs_give_them(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "free", overlap="allow")
+    good, bad, open_one = await running(store, ids, 3)
+    await end(store, ids, good, 1)
+    await end(store, ids, bad, 1, runs.Ending(RunState.FAILED, "exit_1"))
+    made = NewBead("a run in a rig", type="run", labels=("exec",))
+    own = (await store.transact(beads.create, made, prefix="he", ids=ids, act=replace(ACT, run=good))).id
+    other = await store.transact(
+        beads.create, NewBead("x", type="run"), prefix="he", ids=ids, act=replace(ACT, run=bad)
+    )
+    bead_of = {run: (await store.read(runs.get, run)).facts.bead for run in (good, bad, open_one)}
+
+    async def labelled(label: str) -> set[str]:
+        found = await store.read(lambda tx: tx.beads.matching(BeadFilter(label=label), limit=10))
+        assert all(label in bead.labels for bead in found)
+        return {bead.id for bead in found}
+
+    assert await labelled("automation-run:free") == set(bead_of.values())
+    assert await labelled("automation-run:other") == set()
+    assert await labelled("exec") == {*bead_of.values(), own}
+    assert await labelled("exec-failed") == {bead_of[bad]}
+    assert await labelled("agent") == set()
+    assert other.labels == ()  # within a run, but not the one that tracks it
+
+
 async def test_what_is_refused_in_a_batch_touches_none_of_the_others(store: Store, ids: IdSource) -> None:
     await add(store, ids, "free", overlap="allow")
     made = await running(store, ids, MANY)
@@ -171,7 +196,7 @@ async def test_two_writes_of_one_row_in_one_transaction_both_count(store: Store,
 
 async def test_what_was_held_back_is_seen_by_the_next_read(store: Store) -> None:
     def write_and_read(tx: Tx) -> bool:
-        tx.beads.track("he-tracked1", NewBead("one", type="run"), labels=["exec"], run="run_x", now=AT)
+        tx.beads.track("he-tracked1", "one", sender="test", run="run_x", now=AT)
         return tx.beads.get("he-tracked1") is not None
 
     assert await store.transact(write_and_read)
@@ -179,9 +204,7 @@ async def test_what_was_held_back_is_seen_by_the_next_read(store: Store) -> None
 
 async def test_a_read_refuses_what_was_held_back(store: Store) -> None:
     with pytest.raises(StoreReadOnly):
-        await store.read(
-            lambda tx: tx.beads.track("he-tracked2", NewBead("x", type="run"), labels=["exec"], run="run_x", now=AT)
-        )
+        await store.read(lambda tx: tx.beads.track("he-tracked2", "x", sender="test", run="run_x", now=AT))
 
 
 async def test_a_taken_id_of_a_tracking_bead_is_noticed(store: Store, ids: IdSource) -> None:

@@ -152,6 +152,8 @@ ASKS = {
     "bead": lambda tx: tx.beads.get("b7"),
     "ready": lambda tx: tx.beads.ready(limit=10),
     "by label": lambda tx: tx.beads.matching(BeadFilter(label="label7"), limit=10),
+    "by the label of an automation": lambda tx: tx.beads.matching(BeadFilter(label="automation-run:aut_1"), limit=10),
+    "by the label of a failure": lambda tx: tx.beads.matching(BeadFilter(label="exec-failed"), limit=10),
     "by status": lambda tx: tx.beads.matching(BeadFilter(status="open"), limit=10),  # type: ignore[arg-type]  # its text
     "collectable": lambda tx: tx.beads.collectable(before=AT, limit=10),
     "types of new events": lambda tx: tx.events.types_after(EVENTS - 400, limit=500),
@@ -196,6 +198,8 @@ INDEX = {
     "bead": {"sqlite": "PRIMARY KEY", "postgres": "beads_pkey"},
     "ready": {"sqlite": "beads_by_status", "postgres": "beads_by_"},
     "by label": {"sqlite": "bead_labels_by_label", "postgres": "bead_labels_by_label"},
+    "by the label of an automation": {"sqlite": "runs_of", "postgres": "runs_of"},
+    "by the label of a failure": {"sqlite": "bead_labels_by_label", "postgres": "runs_by_state"},
     "by status": {"sqlite": "beads_by_status", "postgres": "beads_by_"},
     "collectable": {"sqlite": "beads_to_collect", "postgres": "beads_to_collect"},
     "types of new events": {"sqlite": "INTEGER PRIMARY KEY (rowid>?)", "postgres": "Index Scan using events_"},
@@ -231,7 +235,8 @@ INDEX = {
     "a transcript": {"sqlite": "PRIMARY KEY", "postgres": ""},
 }
 SORTED_ANYWAY = {
-    "by label", "types of new events", "ghosts", "items by need", "nodes at work",
+    "by label", "by the label of an automation", "by the label of a failure",
+    "types of new events", "ghosts", "items by need", "nodes at work",
     "leases of an owner", "claims of an owner", "active of one", "overdue runs",
     "stale agent runs",
     "sessions of a run",

@@ -10,9 +10,9 @@ from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
 from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.lease import void
 from lamplighter.domain.runs.model import By, Mover, Run, RunState
+from lamplighter.domain.runs.tracking import OF_AUTOMATION
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import formulas, outbox
-from lamplighter.services.firing import TRACKING
 from lamplighter.services.runs import AT_ONCE, Ending, Worker, end_if_active, snapshots_of, start
 from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.tx import Tx
@@ -67,7 +67,7 @@ def cooked_elsewhere(tx: Tx, item: Item, wisp: Bead, act: Act) -> None:
 def routed(plan: Plan, row: RunRow, seq: int | None) -> Plan:
     """The plan with the labels of the seed: whose run it is, where it goes, up to which event it speaks."""
     automation = snapshots_of(row.run)
-    labels = [f"{TRACKING}{row.run.automation}", f"run:{row.run.id}"]
+    labels = [f"{OF_AUTOMATION}{row.run.automation}", f"run:{row.run.id}"]
     if automation.pool is not None:
         labels.append(f"pool:{automation.pool}")
     if seq is not None:

@@ -193,14 +193,8 @@ def _settle_trigger_event(tx: Tx, run: Run) -> None:
 
 def _close_bead(tx: Tx, row: RunRow, now: datetime) -> None:
     """Bookkeeping emits nothing; a bead that a person closed or deleted is no reason to fail."""
-    if row.facts.bead is None:
-        return
-    kind = firing.LABELS[row.facts.action]
-    if row.run.state in {RunState.FAILED, RunState.TIMED_OUT}:
-        tx.beads.add_labels(row.facts.bead, [f"{kind}-failed"])
-    if row.run.state is RunState.CANCELED:
-        tx.beads.add_labels(row.facts.bead, [f"{kind}-canceled"])
-    tx.beads.close(row.facts.bead, now)
+    if row.facts.bead is not None:
+        tx.beads.close(row.facts.bead, now)
 
 
 _EVENTS = {

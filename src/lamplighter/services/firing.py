@@ -7,9 +7,8 @@ from typing import Any
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.decisions import ActiveRun, Go, Hold, SkipReason, SkipSlot, blocked_by, overlap
-from lamplighter.domain.automations.model import ActionKind, AgentAction, Automation, TriggerKind, deadline
+from lamplighter.domain.automations.model import AgentAction, Automation, TriggerKind, deadline
 from lamplighter.domain.automations.policies import Overlap
-from lamplighter.domain.beads.model import NewBead
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.model import Run, RunState, first_state
@@ -28,9 +27,6 @@ from lamplighter.store.run_rows import NewRunEvent, RunFacts, RunRow
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 
-TRACKING = "automation-run:"
-LABELS = {ActionKind.EXEC.value: "exec", ActionKind.FORMULA.value: "wisp", ActionKind.AGENT.value: "agent"}
-"""What a tracking bead is called by its run's action; a run that failed or was canceled adds that to it."""
 TRACKING_ID = 8
 """Letters of a tracking bead's id: many are made, and the short ids are for beads that people type."""
 BY_HAND = "manual"
@@ -142,7 +138,7 @@ def add_run(  # noqa: PLR0913  a run and everything that is written with it
         row.facts.action,
         row.facts.trigger,
         row.facts.rig,
-        bead=_track(tx, run, row.facts.action, prefix, ids, act),
+        bead=_track(tx, run, prefix, ids, act),
     )
     made = RunRow(run, facts)
     events = [NewRunEvent(run.id, act.at, "run_created", act.actor, to_state=run.state, data=data)]
@@ -296,13 +292,11 @@ def _run(row: AutomationRow, automation: Automation, cause: Cause, fired: Fired,
     )
 
 
-def _track(tx: Tx, run: Run, action: str, prefix: str, ids: IdSource, act: Act) -> str:
+def _track(tx: Tx, run: Run, prefix: str, ids: IdSource, act: Act) -> str:
     """The tracking bead: bookkeeping, never ready work, without `bead.*` events; closed when the run ends."""
-    labels = (f"{TRACKING}{run.automation}", LABELS[action])
-    new = NewBead(f"automation:{run.automation}", type="run", sender=act.actor, metadata={"run": run.id})
     while True:
         bead = f"{prefix}-{ids.short(TRACKING_ID)}"
-        if tx.beads.track(bead, new, labels=labels, run=run.id, now=act.at):
+        if tx.beads.track(bead, f"automation:{run.automation}", sender=act.actor, run=run.id, now=act.at):
             return bead
 
 

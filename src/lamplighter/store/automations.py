@@ -138,7 +138,7 @@ class Automations:
         return self._db.execute(DELETE, {"city": self._city, "id": automation}) == 1
 
     def count_failures(self, automation: str, failures: int) -> None:
-        self._db.write(COUNT_FAILURE, {"city": self._city, "id": automation, "failures": failures})
+        self._db.write(COUNT_FAILURE, self._city, {"id": automation, "failures": failures})
 
     def set_quiet(self, automation: str, at: datetime | None) -> None:
         self._db.execute(SET_QUIET, {"city": self._city, "id": automation, "at": stamp_or_none(at)})

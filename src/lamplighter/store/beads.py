@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.beads.model import NOT_READY, Bead, BeadFilter, BeadStatus, NewBead
+from lamplighter.domain.runs import tracking
+from lamplighter.domain.runs.model import RunState
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 from lamplighter.store.writes import Write
 
@@ -18,7 +20,16 @@ INSERT = Write(
     WHERE true ON CONFLICT (city_id, id) DO NOTHING""",
     whole="ephemeral created updated closed",
     first=True,
-    blind=True,
+)
+# As INSERT, of what is not the same for all tracking beads.
+TRACK = Write(
+    """
+    INSERT INTO beads (city_id, id, title, type, status, sender, root_id, metadata, run_id, created_at, updated_at)
+    SELECT :city, :id, :title, 'run', 'open', :sender, :id, :metadata, :run, :now, :now {each}
+    WHERE true ON CONFLICT (city_id, id) DO NOTHING""",
+    whole="now",
+    json="metadata",
+    first=True,
 )
 _COLUMNS = """
     SELECT id, title, type, status, assignee, sender, parent_id, root_id, ref, description, metadata, ephemeral, run_id,
@@ -65,13 +76,6 @@ ADD_LABEL = Write(
     WHERE (SELECT 1 FROM beads WHERE city_id = :city AND id = :id) = 1 ON CONFLICT DO NOTHING""",
     must=False,
 )
-# Of a bead made in the same transaction; should its id be taken, that is noticed, and all is done anew.
-LABEL_NEW = Write(
-    """
-    INSERT INTO bead_labels (city_id, bead_id, label) SELECT :city, :id, :label {each}
-    WHERE true ON CONFLICT DO NOTHING""",
-    blind=True,
-)
 CLOSE = Write(
     """
     UPDATE beads SET status = 'closed', updated_at = :now, closed_at = :now {each}
@@ -84,6 +88,8 @@ REMOVE_LABEL = "DELETE FROM bead_labels WHERE city_id = :city AND bead_id = :id 
 ADD_NEED = """
     INSERT INTO bead_needs (city_id, bead_id, needs_id) VALUES (:city, :id, :need) ON CONFLICT DO NOTHING"""
 REMOVE_NEED = "DELETE FROM bead_needs WHERE city_id = :city AND bead_id = :id AND needs_id = :need"
+# What a run's tracking bead is labelled by; a bead of another type may name a run as well.
+TRACKED = "SELECT bead_id, automation, action, state FROM runs WHERE city_id = :city AND id {any:runs}"
 LABELS_OF = """
     SELECT bead_id, label FROM bead_labels WHERE city_id = :city AND bead_id {any:ids} ORDER BY bead_id, label"""
 NEEDS_OF = """
@@ -118,16 +124,24 @@ class Beads:
         """False when the id is taken."""
         return self.insert_whole(_new(bead_id, new, root=root, run=run, now=now))
 
-    def track(self, bead_id: str, new: NewBead, *, labels: Iterable[str], run: str, now: datetime) -> bool:
+    def track(self, bead_id: str, title: str, *, sender: str, run: str, now: datetime) -> bool:
         """Bookkeeping, under an id long enough that it is not taken; should it be, the transaction is done anew."""
-        made = self._db.write(INSERT, self._whole(_new(bead_id, new, root=bead_id, run=run, now=now)))
-        for label in labels if made else ():
-            self._db.write(LABEL_NEW, {"city": self._city, "id": bead_id, "label": label})
-        return made
+        return self._db.write(
+            TRACK,
+            self._city,
+            {
+                "id": bead_id,
+                "title": title,
+                "sender": sender,
+                "metadata": {"run": run},
+                "run": run,
+                "now": stamp(now),
+            },
+        )
 
     def close(self, bead: str, now: datetime) -> None:
         """Bookkeeping again: without a look at it, and nothing for a bead that is closed or gone."""
-        self._db.write(CLOSE, {"city": self._city, "id": bead, "now": stamp(now)})
+        self._db.write(CLOSE, self._city, {"id": bead, "now": stamp(now)})
 
     def insert_whole(self, bead: Bead) -> bool:
         """A bead as it is, save for labels and needs; False when the id is taken."""
@@ -190,7 +204,7 @@ class Beads:
 
     def add_labels(self, bead: str, labels: Iterable[str]) -> None:
         for label in labels:
-            self._db.write(ADD_LABEL, {"city": self._city, "id": bead, "label": label})
+            self._db.write(ADD_LABEL, self._city, {"id": bead, "label": label})
 
     def remove_labels(self, bead: str, labels: Iterable[str]) -> None:
         for label in labels:
@@ -254,8 +268,19 @@ class Beads:
             return []
         ids = {"city": self._city, "ids": json.dumps([row["id"] for row in rows])}
         labels = _grouped(self._db.rows(LABELS_OF, ids), "label")
+        for bead, given in self._tracked(rows).items():
+            labels[bead] = tuple(sorted({*labels.get(bead, ()), *given}))
         needs = _grouped(self._db.rows(NEEDS_OF, ids), "needs_id")
         return [_bead(row, labels.get(row["id"], ()), needs.get(row["id"], ())) for row in rows]
+
+    def _tracked(self, rows: list[Row]) -> dict[str, tuple[str, ...]]:
+        """Those of them that track a run, with the labels it gives them."""
+        runs = [row["run_id"] for row in rows if row["type"] == "run" and row["run_id"] is not None]
+        if not runs:
+            return {}
+        found = self._db.rows(TRACKED, {"city": self._city, "runs": json.dumps(runs)})
+        return {row["bead_id"]: tracking.labels(row["automation"], row["action"], RunState(row["state"]))
+                for row in found}  # fmt: skip
 
 
 def _new(bead_id: str, new: NewBead, *, root: str, run: str | None, now: datetime) -> Bead:
@@ -290,11 +315,33 @@ def _conditions(wanted: BeadFilter) -> tuple[str, dict[str, Any]]:
             clauses.append(f"AND {column} = :{column}")
             params[column] = str(value)
     if wanted.label is not None:
-        clauses.append(
-            "AND id IN (SELECT bead_id FROM bead_labels WHERE bead_labels.city_id = :city AND label = :label)"
-        )
-        params["label"] = wanted.label
+        where, given = _with_label(wanted.label)
+        clauses.append(where)
+        params |= given
     return " ".join(clauses), params
+
+
+def _with_label(label: str) -> tuple[str, dict[str, Any]]:
+    """Beads with that label of their own, and those whose run gives it to them."""
+    own = "SELECT bead_id FROM bead_labels WHERE bead_labels.city_id = :city AND label = :label"
+    params = {"label": label}
+    runs = tracking.labelled(label)
+    if runs is None:
+        return f"AND id IN ({own})", params
+    if runs.automation is not None:  # the index runs_of serves this
+        of_one = "SELECT bead_id FROM runs WHERE city_id = :city AND automation = :automation AND bead_id IS NOT NULL"
+        return f"AND id IN ({own} UNION ALL {of_one})", params | {"automation": runs.automation}
+    if runs.states:  # the index runs_by_state serves this
+        states = ", ".join(f"'{state}'" for state in sorted(runs.states))
+        ended = f"""
+            SELECT bead_id FROM runs WHERE city_id = :city AND state IN ({states}) AND action = :action
+            AND bead_id IS NOT NULL"""
+        return f"AND id IN ({own} UNION ALL {ended})", params | {"action": runs.action}
+    # What all runs of a kind have is asked of each bead in turn: a page is full after a few of them.
+    of_kind = """
+        type = 'run' AND EXISTS (SELECT 1 FROM runs WHERE runs.city_id = beads.city_id AND runs.id = beads.run_id
+            AND runs.bead_id = beads.id AND runs.action = :action)"""
+    return f"AND (id IN ({own}) OR ({of_kind}))", params | {"action": runs.action}
 
 
 def _grouped(rows: list[Row], column: str) -> dict[str, tuple[str, ...]]:

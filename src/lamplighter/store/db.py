@@ -25,8 +25,8 @@ class Db(Protocol):
         """How many rows the statement changed."""
         ...
 
-    def write(self, write: Write, params: Params) -> bool:
-        """Write one row; False when no row was written.
+    def write(self, write: Write, city: str, params: Params) -> bool:
+        """Write one row of that city; False when no row was written.
 
         On a server it is held back until the next read or the commit, and True is an assumption until then: should it
         prove wrong, the whole transaction function is run again, and this time every write is sent at once.

@@ -43,6 +43,8 @@ SQLITE = Dialect(
         "for_update": "",  # the one writer already holds the whole database
         "for_share": "",
         "skip_claimed": "",
+        "next_run_event": """(
+            SELECT coalesce(max(number), 0) + 1 FROM run_events WHERE city_id = :city AND run_id = :run)""",
     },
     any_of="IN (SELECT value FROM json_each(:NAME))",
     percent_parameters=False,
@@ -56,6 +58,7 @@ POSTGRES = Dialect(
         "for_update": "FOR NO KEY UPDATE",
         "for_share": "FOR SHARE",
         "skip_claimed": "FOR NO KEY UPDATE SKIP LOCKED",
+        "next_run_event": "nextval('run_events_number')",
     },
     # An array, made once: joined with a list of unknown length, the table would often be read whole.
     any_of="= ANY (ARRAY(SELECT jsonb_array_elements_text(CAST(:NAME AS jsonb))))",

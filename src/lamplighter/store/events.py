@@ -18,7 +18,6 @@ APPEND = Write(
     SELECT :city, :type, :at, :actor, :subject, :message, :payload, :run {each}""",
     whole="at",
     json="payload",
-    blind=True,
 )
 
 _COLUMNS = "seq, type, at, actor, subject, message, payload, run_id"
@@ -67,8 +66,8 @@ class Events:
         self._wakes.add(TOPIC)
         self._db.write(
             APPEND,
+            self._city,
             {
-                "city": self._city,
                 "type": event.type,
                 "at": stamp(event.at),
                 "actor": event.actor,

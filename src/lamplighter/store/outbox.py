@@ -18,7 +18,6 @@ INSERT = Write(
     SELECT :city, :id, :kind, :run, :payload, 'pending', :due_at, :needs {each}""",
     whole="due_at",
     json="payload",
-    blind=True,
 )
 # the index outbox_due serves this
 DUE = f"""
@@ -65,9 +64,9 @@ class Outbox:
 
     def add(self, item: Item) -> None:
         self._wakes.add(TOPIC)
-        params = {"city": self._city, "id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
+        params = {"id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
         params |= {"run": item.payload.get("run"), "needs": need_of(item.kind, item.payload)}
-        self._db.write(INSERT, params | {"payload": as_json(item.payload)})
+        self._db.write(INSERT, self._city, params | {"payload": as_json(item.payload)})
 
     def due(self, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None) -> list[Item]:
         """Pending items whose time has come, the longest due first, locked; of one run, or within reach, only."""
@@ -89,7 +88,6 @@ class Outbox:
     def swap(self, before: Item, after: Item, *, now: datetime) -> None:
         """Raises NotClaimed when another process has changed it since."""
         params = {
-            "city": self._city,
             "id": after.id,
             "state": after.state.value,
             "due_at": stamp(after.due_at),
@@ -103,7 +101,7 @@ class Outbox:
             "state_before": before.state.value,
             "claims_before": before.claims,
         }
-        if not self._db.write(SWAP, params):
+        if not self._db.write(SWAP, self._city, params):
             raise NotClaimed(before)
         if after.state is ItemState.PENDING:
             self._wakes.add(TOPIC)

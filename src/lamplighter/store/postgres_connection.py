@@ -28,10 +28,13 @@ LOCK_MILLIS = 10_000
 LOCK_MILLIS_IN_A_GROUP = 50
 """A function of a group that waits longer for a row lock is redone alone, so that it delays nobody else's commit."""
 
-BY_INDEX = "SET random_page_cost = 1.1; SET enable_seqscan = off; SET jit = off"
+BY_INDEX = """
+    SET random_page_cost = 1.1; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+    SET jit = off"""
 """What we ask for is found by an index. A plan made while a table was small would read all of it for as long as the
 connection lasts, and the plans behind foreign keys are never ours to make anew. A table that is read whole all the same
-counts as so costly that the server would compile the statement first, for longer than it ever runs."""
+counts as so costly that the server would compile the statement first, for longer than it ever runs. Rows to be changed
+are given in a list of unknown length, and looked up one by one however the two sides' sizes are guessed."""
 
 # What a repeated try may cure: another transaction's locks or timing, never the statement itself.
 PASSING = (
@@ -63,22 +66,22 @@ class PostgresDb:
     def execute(self, sql: str, params: Params) -> int:
         return self._ask(sql, params).rowcount
 
-    def write(self, write: Write, params: Params) -> bool:
+    def write(self, write: Write, city: str, params: Params) -> bool:
         if self.at_once:
-            return self.execute(write, write.encoded(params)) > 0
+            return self.execute(write, {"city": city, **write.encoded(params)}) > 0
         if not self._held.fits(write, params):
             self.send()
-        self._held.add(write, params)
+        self._held.add(write, city, params)
         return True
 
     def send(self) -> None:
         """Send what was held back. Raises NotAsExpected where a row was not there to be changed."""
         held = self._held.take()
         if len(held) < PIPELINED:
-            sent = [(write, len(rows), self._write(write, rows)) for write, rows in held.items()]
+            sent = [(write, len(rows), self._write(write, city, rows)) for (write, city), rows in held.items()]
         else:
             with self.connection.pipeline():  # one round trip for all
-                sent = [(write, len(rows), self._write(write, rows)) for write, rows in held.items()]
+                sent = [(write, len(rows), self._write(write, city, rows)) for (write, city), rows in held.items()]
         for write, expected, cursor in sent:
             if write.must and cursor.rowcount != expected:
                 raise NotAsExpected(write)
@@ -87,10 +90,11 @@ class PostgresDb:
         """Forget what was held back: its transaction is no more."""
         self._held.take()
 
-    def _write(self, write: Write, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
+    def _write(self, write: Write, city: str, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
         if len(rows) == 1:
-            return self._ask(write, write.encoded(rows[0]))
-        return self.connection.execute(_many(write), {"rows": _as_list(write, rows)}, prepare=write.blind)
+            return self._ask(write, {"city": city, **write.encoded(rows[0])})
+        given = {"city": city, "rows": _as_list(write, rows)}
+        return self.connection.execute(_many(write), given, prepare=True)
 
     def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
         if self._held:

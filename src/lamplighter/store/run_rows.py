@@ -70,11 +70,10 @@ class NewRunEvent:
     data: Mapping[str, Any] | None = None
 
 
-def moving(city: str, row: RunRow) -> dict[str, object]:
+def moving(row: RunRow) -> dict[str, object]:
     """What may change of a run, by column."""
     run, facts = row.run, row.facts
     return {
-        "city": city,
         "id": run.id,
         "state": run.state.value,
         "reason": run.reason,
@@ -158,9 +157,9 @@ def run_row(row: Row) -> RunRow:
     return RunRow(run, facts)
 
 
-def run_event(row: Row) -> RunEvent:
+def run_event(number: int, row: Row) -> RunEvent:
     return RunEvent(
-        number=row["number"],
+        number=number,
         at=instant(row["at"]),
         type=row["type"],
         from_state=row["from_state"],

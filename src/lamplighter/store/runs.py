@@ -32,7 +32,6 @@ INSERT = Write(
             :lease_expires_at, :node, :started_at, :deadline_at, :last_activity_at {{each}}""",
     whole="attempt created_at lease_version lease_expires_at started_at deadline_at last_activity_at",
     first=True,
-    blind=True,
 )
 SWAP = Write(
     """
@@ -124,30 +123,21 @@ LIST = f"""
     ORDER BY id DESC LIMIT :limit"""
 COUNTS = "SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND id >= :since GROUP BY state"
 ACTIVE_COUNTS = f"SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND {ACTIVE_STATES} GROUP BY state"
-FIRST_EVENT = Write(
-    """
-    INSERT INTO run_events (city_id, run_id, number, at, type, from_state, to_state, actor, data)
-    SELECT :city, :run, :number, :at, :type, :from_state, :to_state, :actor, :data {each}""",
-    whole="at number",
-    json="data",
-    blind=True,
-)
 ADD_EVENT = Write(
     """
     INSERT INTO run_events (city_id, run_id, number, at, type, from_state, to_state, actor, data)
-    SELECT :city, :run, (SELECT coalesce(max(number), 0) + 1 FROM run_events WHERE city_id = :city AND run_id = :run),
-        :at, :type, :from_state, :to_state, :actor, :data {each}""",
+    SELECT :city, :run, {next_run_event}, :at, :type, :from_state, :to_state, :actor, :data {each}""",
     whole="at",
     json="data",
-    key="run",
 )
 EVENTS = """
-    SELECT number, at, type, from_state, to_state, actor, data FROM run_events
+    SELECT at, type, from_state, to_state, actor, data FROM run_events
     WHERE city_id = :city AND run_id = :run ORDER BY number"""
 # Ids are in order of time, so the primary key finds the oldest.
 OLD = """
     SELECT id, bead_id FROM runs WHERE city_id = :city AND id < :before_id AND ended_at IS NOT NULL
         AND ended_at < :before ORDER BY id LIMIT :limit"""
+DELETE_EVENTS = "DELETE FROM run_events WHERE city_id = :city AND run_id {any:ids}"
 DELETE = "DELETE FROM runs WHERE city_id = :city AND id {any:ids}"
 # Written aside: what a run took from its trigger and what its agent reported are large, and seldom asked for.
 KEEP_ENRICHMENT = "UPDATE runs SET enrichment = :body WHERE city_id = :city AND id = :id"
@@ -187,7 +177,6 @@ class Runs:
         """A new run as it was fired, and perhaps started, with the first events of its timeline."""
         run, facts = row.run, row.facts
         params = {
-            "city": self._city,
             "id": run.id,
             "automation_id": facts.automation_id,
             "automation": run.automation,
@@ -211,21 +200,20 @@ class Runs:
             "deadline_at": stamp_or_none(run.deadline_at),
             "last_activity_at": stamp_or_none(run.last_activity_at),
         }
-        self._db.write(INSERT, params)
-        for number, event in enumerate(events, 1):
-            self._db.write(FIRST_EVENT, self._told(event) | {"number": number})
+        self._db.write(INSERT, self._city, params)
+        for event in events:
+            self.add_event(event)
 
     def swap(self, before: Run, after: RunRow) -> None:
         """Raises StaleRun unless the row still has the state and lease version of `before`."""
         expected = {"state_before": before.state.value, "version_before": before.lease.version}
-        if not self._db.write(SWAP, moving(self._city, after) | expected):
+        if not self._db.write(SWAP, self._city, moving(after) | expected):
             raise StaleRun(before.id)
 
     def end(self, before: Run, after: RunRow) -> None:
         """As `swap`, for a run that has ended: all that its end changes."""
         run, duration = after.run, after.facts.duration
         params = {
-            "city": self._city,
             "id": run.id,
             "state": run.state.value,
             "reason": run.reason,
@@ -241,7 +229,7 @@ class Runs:
             "state_before": before.state.value,
             "version_before": before.lease.version,
         }
-        if not self._db.write(END, params):
+        if not self._db.write(END, self._city, params):
             raise StaleRun(before.id)
 
     def get(self, run: str) -> RunRow | None:
@@ -356,10 +344,11 @@ class Runs:
 
     def add_event(self, event: NewRunEvent) -> None:
         """The run's row is locked by whoever adds: events of one run are numbered in order."""
-        self._db.write(ADD_EVENT, self._told(event))
+        self._db.write(ADD_EVENT, self._city, _told(event))
 
     def events(self, run: str) -> list[RunEvent]:
-        return [run_event(row) for row in self._db.rows(EVENTS, {"city": self._city, "run": run})]
+        rows = self._db.rows(EVENTS, {"city": self._city, "run": run})
+        return [run_event(number, row) for number, row in enumerate(rows, 1)]
 
     def old(self, *, before: datetime, before_id: str, limit: int) -> list[tuple[str, str | None]]:
         """The oldest ended runs, each with its tracking bead."""
@@ -367,7 +356,10 @@ class Runs:
         return [(row["id"], row["bead_id"]) for row in self._db.rows(OLD, params)]
 
     def delete(self, ids: Iterable[str]) -> int:
-        return self._db.execute(DELETE, {"city": self._city, "ids": json.dumps(sorted(ids))})
+        """With their timelines."""
+        params = {"city": self._city, "ids": json.dumps(sorted(ids))}
+        self._db.execute(DELETE_EVENTS, params)
+        return self._db.execute(DELETE, params)
 
     def keep_enrichment(self, run: str, body: str) -> None:
         self._db.execute(KEEP_ENRICHMENT, {"city": self._city, "id": run, "body": body})
@@ -401,21 +393,21 @@ class Runs:
         params = {"city": self._city, "node": node, "before": stamp(before), "limit": limit}
         return [run_row(row) for row in self._db.rows(WITH_WORKTREE, params)]
 
-    def _told(self, event: NewRunEvent) -> dict[str, object]:
-        return {
-            "city": self._city,
-            "run": event.run,
-            "at": stamp(event.at),
-            "type": event.type,
-            "from_state": None if event.from_state is None else event.from_state.value,
-            "to_state": None if event.to_state is None else event.to_state.value,
-            "actor": event.actor,
-            "data": None if event.data is None else dict(event.data),
-        }
-
     def _one(self, sql: str, run: str) -> RunRow | None:
         row = self._db.row(sql, {"city": self._city, "id": run})
         return None if row is None else run_row(row)
 
     def _ids(self, sql: str, params: dict[str, object]) -> list[str]:
         return [row["id"] for row in self._db.rows(sql, params | {"city": self._city})]
+
+
+def _told(event: NewRunEvent) -> dict[str, object]:
+    return {
+        "run": event.run,
+        "at": stamp(event.at),
+        "type": event.type,
+        "from_state": None if event.from_state is None else event.from_state.value,
+        "to_state": None if event.to_state is None else event.to_state.value,
+        "actor": event.actor,
+        "data": None if event.data is None else dict(event.data),
+    }

@@ -38,8 +38,9 @@ class SqliteDb:
     def execute(self, sql: str, params: Params) -> int:
         return self.connection.execute(SQLITE.render(sql), params).rowcount
 
-    def write(self, write: Write, params: Params) -> bool:
-        return self.connection.execute(SQLITE.render(write), write.encoded(params)).rowcount > 0
+    def write(self, write: Write, city: str, params: Params) -> bool:
+        values = {"city": city, **write.encoded(params)}
+        return self.connection.execute(SQLITE.render(write), values).rowcount > 0
 
     def execute_many(self, sql: str, params: list[Params]) -> None:
         self.connection.executemany(SQLITE.render(sql), params)

@@ -16,12 +16,11 @@ INSERT = Write(
     f"""
     INSERT INTO trigger_events (city_id, {_COLUMNS})
     SELECT :city, :id, :automation_id, :automation, :trigger, :kind, :status, :reason, :slot, :dedup_key, :payload,
-            :run, :count, :due_at, :first_at, :last_at {{each}}
-    WHERE true ON CONFLICT DO NOTHING""",
+            :run, :count, :due_at, :first_at, :last_at {{each}}""",
     whole="count due_at first_at last_at",
     json="payload",
-    blind=True,
 )
+INSERT_ONCE = INSERT + " WHERE true ON CONFLICT DO NOTHING"
 REPEAT = """
     UPDATE trigger_events SET count = count + :count, last_at = :now
     WHERE city_id = :city AND id = :id AND status = 'skipped' AND reason = :reason"""
@@ -76,7 +75,6 @@ class TriggerEvents:
     def insert(self, event: TriggerEvent) -> bool:
         """False when the trigger has already had an event of that dedup key."""
         params = {
-            "city": self._city,
             "id": event.id,
             "automation_id": event.automation_id,
             "automation": event.automation,
@@ -94,8 +92,8 @@ class TriggerEvents:
             "last_at": stamp(event.last_at),
         }
         if event.dedup_key is None:
-            return self._db.write(INSERT, params)
-        return self._db.execute(INSERT, INSERT.encoded(params)) == 1
+            return self._db.write(INSERT, self._city, params)
+        return self._db.execute(INSERT_ONCE, {"city": self._city, **INSERT.encoded(params)}) == 1
 
     def repeat(self, event: str, reason: str, now: datetime, *, count: int = 1) -> bool:
         """Count one more on a row of skips; False when that row is of another reason or gone."""
@@ -103,7 +101,7 @@ class TriggerEvents:
         return self._db.execute(REPEAT, params) == 1
 
     def settle(self, event: str, status: str, reason: str) -> None:
-        self._db.write(SETTLE, {"city": self._city, "id": event, "status": status, "reason": reason})
+        self._db.write(SETTLE, self._city, {"id": event, "status": status, "reason": reason})
 
     def get(self, event: str) -> TriggerEvent | None:
         row = self._db.row(GET, {"city": self._city, "id": event})

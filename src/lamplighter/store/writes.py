@@ -5,6 +5,7 @@ list. Measured on one machine, a row costs a tenth of a statement of its own.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -12,6 +13,8 @@ from lamplighter.kit.errors import Conflict
 from lamplighter.store.dialect import PARAMETER
 
 EACH = "{each}"
+SHARED = "city"
+"""The parameter that all rows of a statement have in common; it is given beside them."""
 encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps with separators makes one each time
 
 
@@ -25,12 +28,12 @@ class Write(str):
 
     `whole` and `real` name its parameters that are numbers; `key` the one that tells rows apart, where two writes of
     one row must not share a statement; `must` says that the row is there: anything else means that another transaction
-    was faster; `first` that it makes a row which others refer to, and refers to none that waits: it is sent first;
-    `blind` that it looks nothing up, so that its plan can be kept. `json` names parameters that are kept as JSON text:
-    they are given as `as_json` has them, and encoded when they are sent.
+    was faster; `first` that it makes a row which others refer to, and refers to none that waits: it is sent first.
+    `json` names parameters that are kept as JSON text: they are given as `as_json` has them, and encoded when they are
+    sent.
     """
 
-    __slots__ = ("blind", "first", "json", "key", "must", "real", "whole")
+    __slots__ = ("first", "json", "key", "must", "real", "whole")
 
     whole: frozenset[str]
     real: frozenset[str]
@@ -38,7 +41,6 @@ class Write(str):
     key: str | None
     must: bool
     first: bool
-    blind: bool
 
     def __new__(  # noqa: PLR0913  all that is to be known of a statement, once for each of them
         cls,
@@ -50,13 +52,12 @@ class Write(str):
         key: str | None = None,
         must: bool = True,
         first: bool = False,
-        blind: bool = False,
     ) -> Self:
         if EACH not in sql:
             raise ValueError(f"no {EACH} in {sql}")
         made = super().__new__(cls, sql)
         made.whole, made.real = frozenset(whole.split()), frozenset(real.split())
-        made.key, made.must, made.first, made.blind = key, must, first, blind
+        made.key, made.must, made.first = key, must, first
         made.json = tuple(json.split())
         return made
 
@@ -68,15 +69,21 @@ class Write(str):
         return {**params, **texts} if texts else params
 
     def for_many(self) -> str:
-        """The statement for all rows of the JSON list `:rows`; values are renamed, for columns have their names."""
-        names = list(dict.fromkeys(PARAMETER.findall(self)))
+        """The statement for all rows of the JSON list `:rows`, of one city; values are renamed, for columns have their
+        names.
+        """
+        names = [name for name in dict.fromkeys(PARAMETER.findall(self)) if name != SHARED]
         typed = ", ".join(f"{name} {self._type(name)}" for name in names)
         renamed = ", ".join(f"{name} AS given_{name}" for name in names)
         given = f"FROM (SELECT {renamed} FROM json_to_recordset(CAST(:rows AS json)) AS listed ({typed})) AS given"
-        return PARAMETER.sub(r"given.given_\1", self).replace(EACH, given)
+        return PARAMETER.sub(_given, self).replace(EACH, given)
 
     def _type(self, name: str) -> str:
         return "bigint" if name in self.whole else "double precision" if name in self.real else "text"
+
+
+def _given(parameter: re.Match[str]) -> str:
+    return parameter[0] if parameter[1] == SHARED else f"given.given_{parameter[1]}"
 
 
 class NotAsExpected(Conflict):
@@ -92,7 +99,7 @@ class HeldBack:
     __slots__ = ("_keys", "_rows")
 
     def __init__(self) -> None:
-        self._rows: dict[Write, list[Mapping[str, Any]]] = {}
+        self._rows: dict[tuple[Write, str], list[Mapping[str, Any]]] = {}
         self._keys: set[tuple[Write, Any]] = set()
 
     def __bool__(self) -> bool:
@@ -102,12 +109,12 @@ class HeldBack:
         """Whether it may be sent together with what waits."""
         return write.key is None or (write, params[write.key]) not in self._keys
 
-    def add(self, write: Write, params: Mapping[str, Any]) -> None:
-        self._rows.setdefault(write, []).append(params)
+    def add(self, write: Write, city: str, params: Mapping[str, Any]) -> None:
+        self._rows.setdefault((write, city), []).append(params)
         if write.key is not None:
             self._keys.add((write, params[write.key]))
 
-    def take(self) -> dict[Write, list[Mapping[str, Any]]]:
+    def take(self) -> dict[tuple[Write, str], list[Mapping[str, Any]]]:
         rows, self._rows = self._rows, {}
         self._keys = set()
-        return dict(sorted(rows.items(), key=lambda held: not held[0].first))
+        return dict(sorted(rows.items(), key=lambda held: not held[0][0].first))

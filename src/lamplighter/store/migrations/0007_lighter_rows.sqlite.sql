@@ -1,0 +1,2 @@
+-- oldest: 5
+-- Nothing: one writer counts a run's events as fast as a source of numbers would give the next one.
