@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -78,7 +77,7 @@ class Worker:
     tasks: Tasks = field(default_factory=Tasks)
     _busy: int = 0
     """How many of its jobs are at work."""
-    _promised: int = 0
+    promised: int = 0
     """Room for runs that are being fired just now, and started by that."""
     _jobs: dict[str, _Job] = field(default_factory=dict)
     _renewed: float = 0.0
@@ -86,18 +85,12 @@ class Worker:
     @property
     def room(self) -> int:
         """A run that is over and waits for its end to be written down takes none of it, within reason."""
-        return min(MOST_AT_ONCE - self._busy, MOST_HELD - len(self._jobs) - self._promised)
+        return min(MOST_AT_ONCE - self._busy, MOST_HELD - len(self._jobs) - self.promised)
 
-    @contextmanager
-    def starter(self, most: int) -> Iterator[Starter]:
+    def starter(self, most: int) -> "_Promise":
         """For a transaction that fires: room for what it starts, to be begun within; what it leaves is free again."""
-        left = self.room if self.scene.reach is None else min(self.room, SHARED_AT_ONCE - self._busy - self._promised)
-        room = max(min(most, left), 0)
-        self._promised += room
-        try:
-            yield Starter(self.me, room, self.scene.reach)
-        finally:
-            self._promised -= room
+        left = self.room if self.scene.reach is None else min(self.room, SHARED_AT_ONCE - self._busy - self.promised)
+        return _Promise(self, max(min(most, left), 0))
 
     def holds(self, run: str) -> bool:
         return run in self._jobs
@@ -355,6 +348,23 @@ class Worker:
             await agents.farewell(run)
         else:
             await agents.let_go(run)
+
+
+class _Promise:
+    """Room that is spoken for. A class, because a generator's context costs several times as much."""
+
+    __slots__ = ("_room", "_worker")
+
+    def __init__(self, worker: Worker, room: int) -> None:
+        self._worker = worker
+        self._room = room
+
+    def __enter__(self) -> Starter:
+        self._worker.promised += self._room
+        return Starter(self._worker.me, self._room, self._worker.scene.reach)
+
+    def __exit__(self, *_error: object) -> None:
+        self._worker.promised -= self._room
 
 
 def _is_agent(row: RunRow) -> bool:

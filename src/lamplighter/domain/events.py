@@ -7,13 +7,14 @@ from typing import Any
 
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import UsageError
+from lamplighter.kit.records import record
 
 TOPIC = "events"
 LONGEST_PAYLOAD = 1 << 20
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewEvent:
     """A fact about to be appended; the store numbers it."""
 

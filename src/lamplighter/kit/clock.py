@@ -42,7 +42,7 @@ class SystemClock:
 
 def rfc3339(at: datetime) -> str:
     """`at` in UTC with microseconds and a Z: fixed width, so that text order is time order."""
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return at.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def from_rfc3339(text: str) -> datetime:

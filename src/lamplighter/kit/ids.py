@@ -4,6 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 from typing import Protocol
 
 _BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u, so that ids survive being read aloud
@@ -47,14 +48,12 @@ class IdSource:
 
     def make(self, prefix: str) -> str:
         """`run` gives `run_` and 26 characters: 48 bits of milliseconds, then 80 bits of chance."""
-        millis = int(self._clock.now().timestamp() * 1000)
-        number = (millis << 80) | int.from_bytes(self._chance(10), "big")
-        return f"{prefix}_{_sortable(number)}"
+        return f"{prefix}_{_moment(int(self._clock.now().timestamp() * 1000))}{_letters(self._chance(16))}"
 
     def short(self, length: int) -> str:
         """A short random word for ids that people type, such as the `4k2` of `sf-4k2`."""
         number = int.from_bytes(self._chance(length + 2), "big") % (36**length)
-        return _digits(number, _BASE36, length)
+        return _word(number, length)
 
 
 class At:
@@ -69,21 +68,30 @@ class At:
 
 def oldest_id(prefix: str, at: datetime) -> str:
     """No id with that prefix made at `at` or later stands before this one."""
-    return f"{prefix}_{_sortable(int(at.timestamp() * 1000) << 80)}"
+    return f"{prefix}_{_moment(int(at.timestamp() * 1000))}{_BASE32[0] * 16}"
 
 
-_PAIRS = [first + second for first in _BASE32 for second in _BASE32]
+@lru_cache(maxsize=16)
+def _moment(millis: int) -> str:
+    """Ten digits of five bits each; many ids are made in one millisecond."""
+    return "".join([_BASE32[millis >> shift & 31] for shift in range(45, -1, -5)])
 
 
-def _sortable(number: int) -> str:
-    """26 digits of five bits each; two at a time, for every row of every run has such an id."""
-    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+_FIVE_BITS = "".join(_BASE32[byte & 31] for byte in range(256)).encode()
 
 
-def _digits(number: int, alphabet: str, width: int) -> str:
-    base = len(alphabet)
-    out = [""] * width
-    for place in range(width - 1, -1, -1):
-        number, digit = divmod(number, base)
-        out[place] = alphabet[digit]
-    return "".join(out)
+def _letters(chance: bytes) -> str:
+    """A digit for the last five bits of each byte."""
+    return chance.translate(_FIVE_BITS).decode()
+
+
+_TWO_DIGITS = [second + first for first in _BASE36 for second in _BASE36]
+
+
+def _word(number: int, length: int) -> str:
+    """Its digits, the last ones first, two at a time."""
+    found = ""
+    while len(found) < length:
+        number, two = divmod(number, 36 * 36)
+        found += _TWO_DIGITS[two]
+    return found[:length]

@@ -1,8 +1,41 @@
-"""Frozen dataclasses with a few fields changed, where that is done for every run."""
+"""Frozen dataclasses that every run makes a dozen of: made and changed several times as fast as the usual way."""
 
-from typing import Any, TypeVar
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def record(kind: type[T]) -> type[T]:
+    """As `dataclass(frozen=True)`, for a class of many fields.
+
+    The usual one sets each field by a call of its own, past its own lock; here all of them go into the object at once.
+    For records without slots, base classes that are records, and a `__post_init__`.
+    """
+    made = dataclass(frozen=True)(kind)
+    made.__init__ = _init(made)  # type: ignore[method-assign]  # in place of the one that was just made
+    return made
+
+
+def _init(kind: type[Any]) -> Any:
+    takes, sets = [], []
+    known: dict[str, Any] = {"MISSING": MISSING}
+    for one in fields(kind):
+        value = one.name
+        if one.default_factory is not MISSING:
+            known[f"make_{one.name}"] = one.default_factory
+            takes.append(f"{one.name}=MISSING")
+            value = f"make_{one.name}() if {one.name} is MISSING else {one.name}"
+        elif one.default is not MISSING:
+            known[f"usual_{one.name}"] = one.default
+            takes.append(f"{one.name}=usual_{one.name}")
+        else:
+            takes.append(one.name)
+        sets.append(f"{one.name}={value}")
+    text = f"def __init__(self, {', '.join(takes)}):\n    self.__dict__.update({', '.join(sets)})"
+    exec(text, known)  # noqa: S102  names of fields and nothing else: `dataclass` makes its own in the same way
+    return known["__init__"]
 
 
 def changed(record: T, **changes: Any) -> T:
@@ -10,13 +43,11 @@ def changed(record: T, **changes: Any) -> T:
 
     For records without slots and without a `__post_init__`. Raises TypeError for a field that it does not have.
     """
+    before = record.__dict__
+    after = before | changes
+    if len(after) != len(before):
+        unknown = ", ".join(changes.keys() - before.keys())
+        raise TypeError(f"{type(record).__name__} has no such field: {unknown}")
     made = object.__new__(type(record))
-    fields = made.__dict__
-    fields.update(record.__dict__)
-    known = len(fields)
-    fields.update(changes)
-    if len(fields) != known:
-        raise TypeError(
-            f"{type(record).__name__} has no such field: {', '.join(fields.keys() - record.__dict__.keys())}"
-        )
+    object.__setattr__(made, "__dict__", after)
     return made

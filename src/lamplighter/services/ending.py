@@ -15,7 +15,7 @@ from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.json_text import text_of
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import firing, snapshots
 from lamplighter.services.registering import TOPIC as AUTOMATIONS
@@ -31,7 +31,7 @@ LONGEST_ERROR = 2000
 MESSAGE_BYTES = 300
 
 
-@dataclass(frozen=True)
+@record
 class Ending:
     """How a run ends, and what is kept of its work."""
 

@@ -17,6 +17,7 @@ from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import Conflict, NotFound, UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import changed, record
 from lamplighter.services import snapshots
 from lamplighter.services.registering import quiet_at
 from lamplighter.services.rules import Rules
@@ -33,7 +34,7 @@ BY_HAND = "manual"
 MOST_NAMES = 5000
 
 
-@dataclass(frozen=True)
+@record
 class Cause:
     """What opened the gate. `key` lets one cause fire a trigger once; `causes` are the automations behind it."""
 
@@ -101,12 +102,12 @@ def fire(  # noqa: PLR0913  a firing, and what every transaction of firing carri
     The caller holds the automation's lock and writes the trigger's own state in the same transaction.
     """
     automation = snapshots.of_row(row)
-    fired = Fired(ids.make("run"), ids.make("tev"), "")
-    event = _trigger_event(row, cause, fired, act.at)
+    run_id = ids.make("run")
+    event = _trigger_event(ids.make("tev"), row, cause, run_id, act.at)
     if not tx.trigger_events.insert(event):
         return None
     crash_point(CrashPoint.FIRE_AFTER_TRIGGER_EVENT)
-    run = _run(row, automation, cause, fired, rules, act.at)
+    run = _run(run_id, row, automation, cause, rules, event)
     facts = RunFacts(row.id, automation.action.kind.value, cause.trigger, rig=row.rig)
     prefix = rules.prefix_of(row.rig)
     made = add_run(
@@ -115,9 +116,9 @@ def fire(  # noqa: PLR0913  a firing, and what every transaction of firing carri
     crash_point(CrashPoint.FIRE_AFTER_RUN)
     if automation.policies.quiet_after is not None:
         tx.automations.set_quiet(row.id, quiet_at(automation, act.at))
-    tx.events.append(_fired_event(row, cause, fired, act))
+    tx.events.append(_fired_event(row, cause, event, act))
     started = Started(made, said(made, event)) if made.run.state is RunState.RUNNING else None
-    return Fired(fired.run, fired.trigger_event, made.facts.bead or "", started)
+    return Fired(run_id, event.id, made.facts.bead or "", started)
 
 
 def add_run(  # noqa: PLR0913  a run and everything that is written with it
@@ -133,13 +134,7 @@ def add_run(  # noqa: PLR0913  a run and everything that is written with it
 ) -> RunRow:
     """The run with its tracking bead and its first event; and the item that starts it, unless `starter` does so now."""
     run = row.run
-    facts = RunFacts(
-        row.facts.automation_id,
-        row.facts.action,
-        row.facts.trigger,
-        row.facts.rig,
-        bead=_track(tx, run, prefix, ids, act),
-    )
+    facts = changed(row.facts, bead=_track(tx, run, prefix, ids, act))
     made = RunRow(run, facts)
     events = [NewRunEvent(run.id, act.at, "run_created", act.actor, to_state=run.state, data=data)]
     if starter is not None and starter.takes(facts.action, facts.rig):
@@ -229,6 +224,8 @@ class AlreadyRunning(Conflict):
 
 def make_room(tx: Tx, row: AutomationRow, automation: Automation, *, ids: IdSource, act: Act) -> None:
     """What the overlap policy asks before a person's run: refuse beside another, or end that one first."""
+    if automation.policies.overlap is Overlap.ALLOW:
+        return
     match overlap(automation.policies.overlap, active_runs(tx, row, automation), act.at):
         case Go(replaces) if replaces:
             from lamplighter.services.runs import replace_by_policy
@@ -258,9 +255,9 @@ def unknown(tx: Tx, scoped_name: str) -> AutomationUnknown:
     return AutomationUnknown(scoped_name, did_you_mean(scoped_name, names))
 
 
-def _trigger_event(row: AutomationRow, cause: Cause, fired: Fired, now: datetime) -> TriggerEvent:
+def _trigger_event(event: str, row: AutomationRow, cause: Cause, run: str, now: datetime) -> TriggerEvent:
     return TriggerEvent(
-        id=fired.trigger_event,
+        id=event,
         automation_id=row.id,
         automation=row.scoped_name,
         trigger=cause.trigger,
@@ -272,19 +269,20 @@ def _trigger_event(row: AutomationRow, cause: Cause, fired: Fired, now: datetime
         slot=cause.slot,
         dedup_key=cause.key,
         payload=dict(cause.payload) or None,
-        run=fired.run,
+        run=run,
         due_at=cause.due_at,
     )
 
 
-def _run(row: AutomationRow, automation: Automation, cause: Cause, fired: Fired, rules: Rules, now: datetime) -> Run:
+def _run(run: str, row: AutomationRow, automation: Automation, cause: Cause, rules: Rules, event: TriggerEvent) -> Run:
+    now = event.first_at
     return Run(
-        id=fired.run,
+        id=run,
         automation=automation.scoped_name,
         state=first_state(enriched=isinstance(automation.action, AgentAction)),
         created_at=now,
-        trigger_kind=cause.kind.value,
-        trigger_event=fired.trigger_event,
+        trigger_kind=event.kind,
+        trigger_event=event.id,
         definition=snapshots.shape_of(row),
         causes=cause.causes,
         deadline_at=now + deadline(automation, cause.kind, rules.deadline),
@@ -300,13 +298,13 @@ def _track(tx: Tx, run: Run, prefix: str, ids: IdSource, act: Act) -> str:
             return bead
 
 
-def _fired_event(row: AutomationRow, cause: Cause, fired: Fired, act: Act) -> Any:
+def _fired_event(row: AutomationRow, cause: Cause, event: TriggerEvent, act: Act) -> Any:
     payload = {
-        "run": fired.run,
-        "trigger": {"id": cause.trigger, "kind": cause.kind.value, "event_id": fired.trigger_event},
+        "run": event.run,
+        "trigger": {"id": cause.trigger, "kind": event.kind, "event_id": event.id},
         "slot": cause.slot,
         "due_at": None if cause.due_at is None else rfc3339(cause.due_at),
         "reason": cause.reason,
     }
-    inside = Act(act.actor, act.at, fired.run)  # its own run: what it leads to is told apart from other causes
+    inside = Act(act.actor, act.at, event.run)  # its own run: what it leads to is told apart from other causes
     return inside.event("automation.fired", subject=row.scoped_name, message=cause.reason, payload=payload)

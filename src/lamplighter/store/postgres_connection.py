@@ -69,19 +69,19 @@ class PostgresDb:
     def write(self, write: Write, city: str, params: Params) -> bool:
         if self.at_once:
             return self.execute(write, {"city": city, **write.encoded(params)}) > 0
-        if not self._held.fits(write, params):
+        if not self._held.add(write, city, params):
             self.send()
-        self._held.add(write, city, params)
+            self._held.add(write, city, params)
         return True
 
     def send(self) -> None:
         """Send what was held back. Raises NotAsExpected where a row was not there to be changed."""
-        held = self._held.take()
+        city, held = self._held.take()
         if len(held) < PIPELINED:
-            sent = [(write, len(rows), self._write(write, city, rows)) for (write, city), rows in held.items()]
+            sent = [(write, len(rows), self._write(write, city, rows)) for write, rows in held]
         else:
             with self.connection.pipeline():  # one round trip for all
-                sent = [(write, len(rows), self._write(write, city, rows)) for (write, city), rows in held.items()]
+                sent = [(write, len(rows), self._write(write, city, rows)) for write, rows in held]
         for write, expected, cursor in sent:
             if write.must and cursor.rowcount != expected:
                 raise NotAsExpected(write)

@@ -9,10 +9,11 @@ from typing import Any
 from lamplighter.domain.runs.lease import Lease
 from lamplighter.domain.runs.model import Run, RunState, Stage
 from lamplighter.kit.json_text import read
+from lamplighter.kit.records import record
 from lamplighter.store.db import Row, instant, instant_or_none, stamp_or_none
 
 
-@dataclass(frozen=True)
+@record
 class RunFacts:
     """What a row keeps beside the run itself."""
 
@@ -59,7 +60,7 @@ class RunEvent:
     data: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewRunEvent:
     run: str
     at: datetime

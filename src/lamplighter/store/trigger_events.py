@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lamplighter.kit.records import record
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 from lamplighter.store.writes import Write
 
@@ -48,7 +48,7 @@ PRUNE = """
         ORDER BY id LIMIT :limit)"""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TriggerEvent:
     id: str
     automation_id: str

@@ -96,25 +96,36 @@ class NotAsExpected(Conflict):
 class HeldBack:
     """What waits to be sent, by statement, in the order in which the statements came first."""
 
-    __slots__ = ("_keys", "_rows")
+    __slots__ = ("_city", "_keys", "_rows")
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[Write, str], list[Mapping[str, Any]]] = {}
-        self._keys: set[tuple[Write, Any]] = set()
+        self._city = ""
+        self._rows: dict[Write, list[Mapping[str, Any]]] = {}
+        self._keys: dict[Write, set[Any]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._rows)
 
-    def fits(self, write: Write, params: Mapping[str, Any]) -> bool:
-        """Whether it may be sent together with what waits."""
-        return write.key is None or (write, params[write.key]) not in self._keys
-
-    def add(self, write: Write, city: str, params: Mapping[str, Any]) -> None:
-        self._rows.setdefault((write, city), []).append(params)
+    def add(self, write: Write, city: str, params: Mapping[str, Any]) -> bool:
+        """False where it may not be sent together with what waits."""
+        if city != self._city:
+            if self._rows:
+                return False
+            self._city = city
+        rows = self._rows.get(write)
+        if rows is None:
+            rows = self._rows[write] = []
+            self._keys[write] = set()
         if write.key is not None:
-            self._keys.add((write, params[write.key]))
+            keys, key = self._keys[write], params[write.key]
+            if key in keys:
+                return False
+            keys.add(key)
+        rows.append(params)
+        return True
 
-    def take(self) -> dict[tuple[Write, str], list[Mapping[str, Any]]]:
+    def take(self) -> tuple[str, list[tuple[Write, list[Mapping[str, Any]]]]]:
+        """Whose rows they are, and the rows of each statement."""
         rows, self._rows = self._rows, {}
-        self._keys = set()
-        return dict(sorted(rows.items(), key=lambda held: not held[0][0].first))
+        self._keys = {}
+        return self._city, sorted(rows.items(), key=lambda held: not held[0].first)

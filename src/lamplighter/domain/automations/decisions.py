@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from lamplighter.domain.automations.policies import Overlap, Retry
 from lamplighter.kit.backoff import doubling
+from lamplighter.kit.records import record
 
 
 class SkipReason(StrEnum):
@@ -36,7 +37,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True)
+@record
 class Switches:
     """Everything that can keep an automation from firing."""
 
@@ -50,15 +51,17 @@ class Switches:
 
 def blocked_by(switches: Switches, *, by_hand: bool = False) -> SkipReason | None:
     """The widest switch that is off. A person may run a disabled automation, but not in a paused or suspended city."""
-    checks = (
-        (switches.paused, SkipReason.PAUSED),
-        (switches.city_suspended, SkipReason.CITY_SUSPENDED),
-        (switches.rig_suspended, SkipReason.RIG_SUSPENDED),
-        (switches.suspended, SkipReason.AUTOMATION_SUSPENDED),
-        (switches.left_out and not by_hand, SkipReason.LEFT_OUT),
-        (not switches.enabled and not by_hand, SkipReason.DISABLED),
-    )
-    return next((reason for off, reason in checks if off), None)
+    if switches.paused:
+        return SkipReason.PAUSED
+    if switches.city_suspended:
+        return SkipReason.CITY_SUSPENDED
+    if switches.rig_suspended:
+        return SkipReason.RIG_SUSPENDED
+    if switches.suspended:
+        return SkipReason.AUTOMATION_SUSPENDED
+    if switches.left_out and not by_hand:
+        return SkipReason.LEFT_OUT
+    return None if switches.enabled or by_hand else SkipReason.DISABLED
 
 
 @dataclass(frozen=True)

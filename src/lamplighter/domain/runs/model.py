@@ -8,7 +8,7 @@ from typing import Any
 
 from lamplighter.domain.runs.lease import Lease, fence, void
 from lamplighter.kit.errors import Conflict
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 
 
 class RunState(StrEnum):
@@ -71,7 +71,7 @@ MOVES: Mapping[tuple[RunState, RunState], frozenset[Mover]] = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Run:
     """One execution of an automation. `definition` is the automation's shape at the time it fired.
 
@@ -119,7 +119,7 @@ class By:
     lease_version: int | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Moved:
     """The run after the move and what its timeline records."""
 
