@@ -70,6 +70,17 @@ def test_case_11_under_queue_the_slots_missed_during_a_run_become_exactly_one(ci
     assert city.tick().fired == []
 
 
+def test_a_slot_that_waits_for_a_run_is_fired_once_its_automation_lets_them_overlap(city: City) -> None:
+    city.add("often", gate="cron", schedule="* * * * *", overlap="queue")
+    for _ in range(2):
+        city.advance(minutes=1)
+        city.tick()
+    assert city.trigger("often").held_by is not None
+    city.run(automations.edit, "often", {"overlap": "allow"}, rules=city.rules, act=city.act)
+    assert len(city.tick().fired) == 1
+    assert city.trigger("often").held_by is None
+
+
 def test_replace_ends_the_earlier_run_first(city: City) -> None:
     city.add("often", gate="cron", schedule="* * * * *", overlap="replace")
     city.advance(minutes=1)

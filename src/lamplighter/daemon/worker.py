@@ -34,7 +34,7 @@ from lamplighter.store.runs import StaleRun
 from lamplighter.store.tx import Store
 
 MOST_AT_ONCE = 64
-MOST_HELD = 1024
+MOST_HELD = 4096
 SHARED_AT_ONCE = 16
 """Beside other nodes, who fires starts no more than so many himself: the others are to have their share."""
 RENEW_EVERY = timedelta(seconds=60)

@@ -98,7 +98,8 @@ def _locked(tx: Tx, automations: Iterable[str], calls: Sequence[Call]) -> dict[s
     """Those of runs that end; what waits for one of these is looked at again."""
     good = all(call.args[1].state is RunState.SUCCEEDED for call in calls)
     rows = tx.automations.lock_some(automations, stays=_unmoved_by_success if good else None)
-    if rows and tx.triggers.release(rows):  # before anything is written, which is then sent in one go
+    awaited = [row.id for row in rows.values() if not snapshots.side_by_side(row)]
+    if awaited and tx.triggers.release(awaited):  # before anything is written, which is then sent in one go
         tx.wake(AUTOMATIONS)
     return rows
 

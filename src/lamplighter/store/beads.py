@@ -79,7 +79,7 @@ ADD_LABEL = Write(
 CLOSE = Write(
     """
     UPDATE beads SET status = 'closed', updated_at = :now, closed_at = :now {each}
-    WHERE city_id = :city AND id = :id AND status <> 'closed'""",
+    WHERE city_id = :city AND id = :id AND closed_at IS NULL""",
     whole="now",
     key="id",
     must=False,

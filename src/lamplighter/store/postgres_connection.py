@@ -23,6 +23,10 @@ CONNECT_SECONDS = 10
 PIPELINED = 3
 """From so many statements on they are sent without waiting for each one's answer."""
 CHECK_SECONDS = 1.0
+PLANS_FIRST = 8
+"""After so many transactions of a connection its plans are made anew, and then each time it has done twice as many. One
+made while a table was small would read all of it for as long as the connection lasts, also those behind foreign keys,
+which are not ours to make."""
 LOCK_MILLIS = 10_000
 """Nobody waits longer for a row lock: transactions are short, so whoever holds one that long hangs."""
 LOCK_MILLIS_IN_A_GROUP = 50
@@ -31,10 +35,9 @@ LOCK_MILLIS_IN_A_GROUP = 50
 BY_INDEX = """
     SET random_page_cost = 1.1; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
     SET jit = off"""
-"""What we ask for is found by an index. A plan made while a table was small would read all of it for as long as the
-connection lasts, and the plans behind foreign keys are never ours to make anew. A table that is read whole all the same
-counts as so costly that the server would compile the statement first, for longer than it ever runs. Rows to be changed
-are given in a list of unknown length, and looked up one by one however the two sides' sizes are guessed."""
+"""What we ask for is found by an index, and rows that are given in a list are looked up one by one. A table that is
+read whole all the same counts as so costly that the server would compile the statement first, for longer than it ever
+runs."""
 
 # What a repeated try may cure: another transaction's locks or timing, never the statement itself.
 PASSING = (
@@ -99,9 +102,7 @@ class PostgresDb:
     def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
         if self._held:
             self.send()
-        # A prepared plan knows nothing of a list's length: one made for a small table would read all of it for ever.
-        prepare = False if "{any:" in sql else None
-        return self.connection.execute(_query(sql), params or None, prepare=prepare)
+        return self.connection.execute(_query(sql), params or None)
 
     def execute_many(self, sql: str, params: list[Params]) -> None:
         self.send()
@@ -182,6 +183,8 @@ class PostgresConnection:
         self.tx = Tx(self.db, city)
         self._guard = SchemaGuard(masked(url), self.tx.db)
         self._checked = float("-inf")
+        self._begun = 0
+        self._plans_until = PLANS_FIRST
 
     def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
         """Begin, in one round trip; and every second see that the schema still serves this program."""
@@ -189,6 +192,7 @@ class PostgresConnection:
         limit = f";SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP}" if in_group else ""
         try:
             with told(self.url):
+                self._plan_anew()
                 self.raw.execute(f"BEGIN{mode}{limit}".encode())
                 if time.monotonic() >= self._checked + CHECK_SECONDS:
                     self._guard.check()
@@ -196,6 +200,12 @@ class PostgresConnection:
         except BaseException:
             self._rollback_if_open()  # else the connection would stay within a failed transaction
             raise
+
+    def _plan_anew(self) -> None:
+        self._begun += 1
+        if self._begun >= self._plans_until:
+            self._plans_until = self._begun * 2
+            self.raw.execute("DISCARD PLANS")
 
     def commit(self) -> None:
         """Raises CommitUnknown when the connection breaks before the answer came."""

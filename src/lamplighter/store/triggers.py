@@ -19,6 +19,7 @@ _COLUMNS = """
     triggers.automation_id, triggers.id, triggers.kind, triggers.position, triggers.armed, triggers.registered_at,
     triggers.next_due_at, triggers.last_fired_at, triggers.last_slot, triggers.event_key, triggers.event_cursor,
     triggers.held_by, triggers.last_skip, triggers.checked_at, triggers.check_result, triggers.zone"""
+# One that waited is looked at again: what it waited for may be as it was or not.
 INSERT = """
     INSERT INTO triggers (city_id, automation_id, id, kind, position, armed, registered_at, next_due_at,
                           last_fired_at, last_slot, event_key, event_cursor, zone)
@@ -28,7 +29,7 @@ INSERT = """
         kind = excluded.kind, position = excluded.position, armed = excluded.armed,
         registered_at = excluded.registered_at, next_due_at = excluded.next_due_at,
         last_fired_at = excluded.last_fired_at, last_slot = excluded.last_slot, event_key = excluded.event_key,
-        event_cursor = excluded.event_cursor, zone = excluded.zone"""
+        event_cursor = excluded.event_cursor, zone = excluded.zone, held_by = NULL"""
 SAVE_STATE = """
     UPDATE triggers SET next_due_at = :next_due_at, last_fired_at = :last_fired_at, last_slot = :last_slot,
                         event_cursor = :event_cursor, held_by = :held_by, last_skip = :last_skip
