@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -295,30 +295,28 @@ class Worker:
         mover = Mover.FINALIZER if ending.stage is Stage.FINALIZER else Mover.WORKER
         by = By(mover, self.me.actor, row.run.lease.version)
 
-        async def end() -> None:
-            act = Act(self.me.actor, self.clock.now())
-            if row.facts.action == ActionKind.EXEC:
-                await self.store.transact(runs.end_held, row, ending, by, ids=self.ids, act=act)
-            else:
-                await self.store.transact(runs.end, row.run.id, ending, by, ids=self.ids, act=act)
-
         try:
-            await self._while_store_is_away(end)
+            await self._write_end(row, ending, by)
         except (LeaseLost, IllegalMove, StaleRun, RunUnknown) as error:
             log.get().info("run.ended_elsewhere", run=row.run.id, error=error.message)
             return False
         crash_point(CrashPoint.RUN_AFTER_END)
         return True
 
-    async def _while_store_is_away(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _write_end(self, row: RunRow, ending: runs.Ending, by: By) -> None:
         """A command has run: what it came to must be written down, however long the database is away."""
         for waits in range(1_000_000):
+            act = Act(self.me.actor, self.clock.now())
             try:
-                return await work()
+                if row.facts.action == ActionKind.EXEC:
+                    await self.store.transact(runs.end_held, row, ending, by, ids=self.ids, act=act)
+                else:
+                    await self.store.transact(runs.end, row.run.id, ending, by, ids=self.ids, act=act)
             except Unavailable as error:
                 log.get().warning("run.end_waits", error=error.message)
                 await self.clock.wait(asyncio.Event(), at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
-        return None
+            else:
+                return
 
     async def _forget_ended(self, row: RunRow) -> None:
         if not await self._runs_on(row.run.id):
@@ -368,7 +366,7 @@ class _Promise:
 
 
 def _is_agent(row: RunRow) -> bool:
-    return row.facts.action == ActionKind.AGENT.value
+    return row.facts.action == ActionKind.AGENT
 
 
 def _after(ended: CommandEnded) -> runs.Ending:

@@ -1,13 +1,13 @@
 """Who does something, when, and within which run: what every change to the city carries."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.events import NewEvent
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Act:
     actor: str
     at: datetime

@@ -1,7 +1,7 @@
 """Firing: trigger event, run, tracking bead, run event, outbox item and bus event, all in the caller's transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -48,7 +48,7 @@ class Cause:
     causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Fired:
     run: str
     trigger_event: str
@@ -151,7 +151,7 @@ def first_item(action: str) -> ItemKind:
     return ItemKind.ENQUEUE_ENRICH if action == AgentAction.kind else ItemKind.ENQUEUE_EXECUTE
 
 
-@dataclass(frozen=True)
+@record
 class ByHand:
     """Run now: who asks is the act's actor; `key` makes a repeated request one run."""
 

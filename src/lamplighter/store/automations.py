@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
+from lamplighter.kit.records import record
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 from lamplighter.store.writes import NotAsExpected, Write
 
@@ -51,7 +51,7 @@ QUIET = f"""
     ORDER BY quiet_at LIMIT :limit {{skip_claimed}}"""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AutomationRow:
     """`definition` is the shape as JSON text, none for a file that could not be read as one; `problems` says why.
 

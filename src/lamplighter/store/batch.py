@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lamplighter.store.jobs import Job, Outcome
 from lamplighter.store.tx import Tx
@@ -10,8 +10,7 @@ from lamplighter.store.tx import Tx
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One caller's arguments, as it gave them."""
 
     args: tuple[Any, ...]

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lamplighter.store.tx import Tx
 
@@ -11,12 +10,13 @@ from lamplighter.store.tx import Tx
 class Answer(asyncio.Future[Any]):
     """Cannot be cancelled: a cancelled caller is told only once the commit's answer is known."""
 
+    __slots__ = ()
+
     def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002  the signature is asyncio's
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     fn: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -31,8 +31,7 @@ class Job:
         return self.fn(tx, *self.args, **self.kwargs)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     job: Job
     value: Any = None
     error: BaseException | None = None

@@ -52,11 +52,11 @@ class PostgresStore:
         self._closed = False
 
     async def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        value: R = await self._ask(self._writes, fn, args, kwargs)
+        value: R = await self._answer(self._writes, fn, args, kwargs)
         return value
 
     async def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        value: R = await self._ask(self._reads, fn, args, kwargs)
+        value: R = await self._answer(self._reads, fn, args, kwargs)
         return value
 
     async def clock_offset(self) -> timedelta:
@@ -76,12 +76,12 @@ class PostgresStore:
             await asyncio.to_thread(thread.join)
         await asyncio.to_thread(self._postman.close)
 
-    async def _ask(self, jobs: Crew, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def _answer(self, jobs: Crew, fn: Callable[..., Any], args: Any, kwargs: Any) -> Answer:
         if self._closed:
             raise RuntimeError("the store is closed")
         answer = Answer(loop=asyncio.get_running_loop())
         jobs.put(Job(fn, args, kwargs, answer))
-        return await answer
+        return answer
 
     def _serve_reads(self, line: "_Line") -> None:
         while jobs := self._reads.take(1):

@@ -1,14 +1,15 @@
 """Leases: one live holder at most; a version fences off whoever held it before."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 
 LEASE = timedelta(minutes=5)
 
 
-@dataclass(frozen=True)
+@record
 class Lease:
     """`version` grows with every claim and never falls; a holder writes only under the version it was given."""
 
