@@ -100,7 +100,7 @@ async def test_a_skewed_clock_takes_no_work(still: Loops) -> None:
 async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_killed(loops: Loops) -> None:
     await loops.add("yes", exec="true", gate="condition", check="true", interval="1h")
     await loops.add("no", exec="true", gate="condition", check="exit 3")
-    nap = f"sleep 4719.{os.getpid()}"  # its own: tests that run beside this one sleep too
+    nap = f"sleep 4819.{os.getpid()}"  # its own: tests that run beside this one sleep too
     await loops.add("stuck", exec="true", gate="condition", check=f"{nap} & {nap}", check_timeout="200ms")
     assert await loops.parts.conditions.tick() == 3
     await loops.parts.conditions.tasks.all_done()
