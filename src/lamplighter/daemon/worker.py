@@ -108,9 +108,11 @@ class Worker:
             return
         now = self.clock.monotonic()
         if now - self._renewed >= RENEW_EVERY.total_seconds():
-            await self.store.transact(runs.renew, held, self.me.owner, self.clock.now())
+            lost = await self.store.transact(runs.renew, held, self.me.owner, self.clock.now())
             self._renewed = now
-        for run in await self.store.read(runs.lost_among, held, self.me.owner):
+        else:
+            lost = await self.store.read(runs.lost_among, held, self.me.owner)
+        for run in lost:
             self._call_off(run, CalledOff.LOST)
 
     async def fire(self, wanted: ByHand, *, act: Act) -> Fired:

@@ -47,8 +47,9 @@ SWEEP_AFTER = timedelta(minutes=1)
 
 def renew(tx: Tx, held: Mapping[str, int], owner: str, now: datetime) -> set[str]:
     """Extend these leases, by run and version; returns the runs that are no longer this owner's."""
-    until = now + LEASE
-    return {run for run, version in sorted(held.items()) if not tx.runs.renew(run, owner, version, until=until)}
+    for run, version in sorted(held.items()):
+        tx.runs.renew(run, owner, version, until=now + LEASE)
+    return lost_among(tx, held, owner)
 
 
 def lost_among(tx: Tx, held: Mapping[str, int], owner: str) -> set[str]:

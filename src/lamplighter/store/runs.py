@@ -112,9 +112,14 @@ OF_OWNER = "SELECT id FROM runs WHERE city_id = :city AND lease_owner = :owner O
 VOID = """
     UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL, orphaned_at = :now
     WHERE city_id = :city AND lease_owner = :owner"""
-RENEW = """
+RENEW = Write(
+    """
     UPDATE runs SET lease_expires_at = :until
-    WHERE city_id = :city AND id = :id AND lease_owner = :owner AND lease_version = :version"""
+    {each} WHERE city_id = :city AND id = :id AND lease_owner = :owner AND lease_version = :version""",
+    whole="until version",
+    key="id",
+    must=False,
+)
 STATES = "SELECT id, state, lease_version, lease_owner FROM runs WHERE city_id = :city AND id {any:ids}"
 CAUSES = "SELECT id, automation, causes FROM runs WHERE city_id = :city AND id {any:ids}"
 # One statement and its index each way of asking: the primary key, runs_of, runs_by_state
@@ -306,9 +311,10 @@ class Runs:
         self._db.rows(OF_OWNER, {"city": self._city, "owner": owner})  # locked in one order by everyone
         return self._db.execute(VOID, {"city": self._city, "owner": owner, "now": stamp(now)})
 
-    def renew(self, run: str, owner: str, version: int, *, until: datetime) -> bool:
-        params = {"city": self._city, "id": run, "owner": owner, "version": version}
-        return self._db.execute(RENEW, params | {"until": stamp(until)}) == 1
+    def renew(self, run: str, owner: str, version: int, *, until: datetime) -> None:
+        """Nothing for one that is another's by now."""
+        params = {"id": run, "owner": owner, "version": version, "until": stamp(until)}
+        self._db.write(RENEW, self._city, params)
 
     def states(self, ids: Iterable[str]) -> dict[str, tuple[RunState, int, str | None]]:
         """State, lease version and holder of each."""
