@@ -1,15 +1,18 @@
 """Calls that wait together are done together: each has its own answer, as if it had been alone."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import psycopg
 import pytest
 
 from lamplighter.domain.acts import Act
-from lamplighter.domain.beads.model import BeadFilter, NewBead
+from lamplighter.domain.beads.model import BeadChange, BeadFilter, NewBead
+from lamplighter.domain.events import NewEvent
 from lamplighter.domain.runs.lease import LeaseLost
 from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.kit.ids import IdSource
@@ -17,9 +20,10 @@ from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import automations, beads, firing, outbox, runs
 from lamplighter.services.rules import Rules
 from lamplighter.store.errors import StoreReadOnly
-from lamplighter.store.place import Place, PostgresPlace, open_store
-from lamplighter.store.run_rows import RunRow
+from lamplighter.store.place import Place, PostgresPlace, open_direct, open_store
+from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.runs import StaleRun
+from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Store, Tx
 from lamplighter.store.wakes import Wakes
 from lamplighter.store.writes import Write
@@ -122,6 +126,73 @@ async def test_tracking_beads_are_found_by_the_labels_that_their_runs_give_them(
     assert await labelled("exec-failed") == {bead_of[bad]}
     assert await labelled("agent") == set()
     assert other.labels == ()  # within a run, but not the one that tracks it
+    tracked = bead_of[bad] or ""
+    with pytest.raises(beads.LabelGiven, match="has the label `exec-failed` from the run it tracks"):
+        await store.transact(beads.change, tracked, BeadChange(remove_labels=("x", "exec-failed")), act=ACT)
+    await store.transact(beads.change, tracked, BeadChange(type="task", add_labels=("x", "exec")), act=ACT)
+    changed = await store.transact(beads.change, tracked, BeadChange(remove_labels=("x",)), act=ACT)
+    assert changed.labels == ("automation-run:free", "exec", "exec-failed")
+    assert await labelled("exec-failed") == {tracked}
+
+
+async def test_a_page_of_a_label_has_the_newest_beads(store: Store, ids: IdSource) -> None:
+    await add(store, ids, "free", overlap="allow")
+    made = await running(store, ids, 6)
+    for number, run in enumerate(made):
+        await end(store, ids, run, 1, runs.Ending(RunState.FAILED if number % 2 else RunState.SUCCEEDED))
+
+    async def page(**wanted: Any) -> list[str | None]:
+        found = await store.read(lambda tx: tx.beads.matching(BeadFilter(**wanted), limit=2))
+        return [bead.run for bead in found]
+
+    in_order = [bead.run for bead in await store.read(lambda tx: tx.beads.matching(BeadFilter(), limit=10))]
+    failed = [run for run in in_order if run in made[1::2]]
+    for label, expected in {"automation-run:free": in_order, "exec": in_order, "exec-failed": failed}.items():
+        assert await page(label=label, type="run") == expected[:2]
+        assert set(await page(label=label)) <= set(expected)
+        assert len(await page(label=label)) == 2
+        assert await page(label=label, type="task") == []
+
+
+async def test_a_transaction_that_fails_in_the_middle_leaves_its_connection_usable(place: Place) -> None:
+    """The sixth time a statement is sent, a driver may take it for known to the server; not so if it never came."""
+    direct = open_direct(place, CITY)
+
+    def three_kinds(tx: Tx, event: str) -> None:
+        row = TriggerEvent(event, "aut", "one", "t", "manual", "fired", "", AT, AT)
+        tx.trigger_events.insert(row)
+        tx.events.append(NewEvent("a.b", AT, "test"))
+        tx.beads.close("he-none", AT)
+
+    direct.read(lambda tx: tx.cities.find())
+    for event in ("1", "2", "3", "4", "5"):
+        direct.transact(three_kinds, event)
+    with pytest.raises((psycopg.IntegrityError, sqlite3.IntegrityError)):
+        direct.transact(three_kinds, "5")
+    for event in ("6", "7", "8"):
+        direct.transact(three_kinds, event)
+    assert len(direct.read(lambda tx: tx.trigger_events.history("one"))) == 8
+    direct.close()
+
+
+async def test_an_earlier_program_may_add_to_a_timeline_too(store: Store, ids: IdSource) -> None:
+    """It counts a run's events and goes on by one."""
+    await add(store, ids, "free", overlap="allow")
+    run = (await fire(store, ids, "free")).run
+
+    def by_the_earlier_one(tx: Tx) -> None:
+        tx.db.execute(
+            """INSERT INTO run_events (city_id, run_id, number, at, type, actor)
+            SELECT :city, :run, max(number) + 1, 0, 'earlier', 'x' FROM run_events
+            WHERE city_id = :city AND run_id = :run""",
+            {"city": CITY, "run": run},
+        )
+
+    for _ in range(3):
+        await store.transact(by_the_earlier_one)
+        await store.transact(lambda tx: tx.runs.add_event(NewRunEvent(run, AT, "later", "y")))
+    told = [event.type for event in await store.read(lambda tx: tx.runs.events(run))]
+    assert told == ["run_created", *["earlier", "later"] * 3]
 
 
 async def test_what_is_refused_in_a_batch_touches_none_of_the_others(store: Store, ids: IdSource) -> None:

@@ -19,6 +19,7 @@ from lamplighter.services.rules import Rules
 from lamplighter.services.workers import Starter
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import PostgresPlace, open_store
+from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import Store, Tx
 from lamplighter.store.wakes import Wakes
 from lamplighter.testing.contracts.store import AT, CITY
@@ -223,3 +224,29 @@ async def test_runs_that_start_and_end_all_the_time_leave_nothing_behind(rivals:
     assert {row["status"]: row["count"] for row in settled} == {"completed": 180, "failed": 30}
     beads = await rivals[0].read(lambda tx: tx.db.rows("SELECT DISTINCT status FROM beads", {}))
     assert [row["status"] for row in beads] == ["closed"]
+
+
+async def test_an_event_that_is_being_told_while_its_run_is_deleted_goes_with_it(
+    rivals: list[Store], ids: IdSource
+) -> None:
+    one, other = rivals
+    await add(one, ids, "free")
+    run = (await one.transact(firing.run_by_hand, firing.ByHand("free"), rules=RULES, ids=ids, act=act())).run
+    locked, go_on = threading.Event(), threading.Event()
+
+    def tell_slowly(tx: Tx) -> None:
+        tx.runs.lock(run)
+        tx.runs.add_event(NewRunEvent(run, AT, "late", "test"))
+        tx.runs.get(run)  # sends what was held back
+        locked.set()
+        assert go_on.wait(20)
+
+    telling = asyncio.create_task(one.transact(tell_slowly))
+    assert await asyncio.to_thread(locked.wait, 20)
+    deleting = asyncio.create_task(other.transact(lambda tx: tx.runs.delete([run])))
+    await asyncio.sleep(0.1)  # it waits for the run's row by now, or comes after it
+    go_on.set()
+    await telling
+    assert await deleting == 1
+    left = await one.read(lambda tx: tx.db.rows("SELECT type FROM run_events WHERE run_id = :run", {"run": run}))
+    assert left == []

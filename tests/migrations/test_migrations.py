@@ -1,10 +1,13 @@
 """Migrations on both databases: forward only, the same from anywhere, refused by a program that is too old."""
 
 import asyncio
+import contextlib
 import json
 import re
 import sqlite3
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -244,3 +247,50 @@ def _events(place: Place) -> int:
         return store.read(appended)
     finally:
         store.close()
+
+
+def test_a_migration_beside_programs_at_work_is_tried_again(empty: Place) -> None:
+    """They take their locks in another order: one of both loses, and both come through in the end."""
+    if isinstance(empty, SqlitePlace):
+        migrate_module.migrate_sqlite(empty.path, to=PROGRAM)  # one writer at a time: nothing can be taken in turns
+        return
+    migrate_postgres(empty.url, to=6)
+    applied: list[Migration] = []
+    migrating = threading.Thread(target=lambda: applied.extend(migrate_postgres(empty.url)))
+    with psycopg.connect(empty.url) as work:
+        work.execute("LOCK TABLE runs IN ROW EXCLUSIVE MODE")
+        migrating.start()
+        with psycopg.connect(empty.url, autocommit=True) as watch:
+            for _ in range(200):
+                if watch.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+                    break
+                time.sleep(0.05)
+        with contextlib.suppress(psycopg.errors.DeadlockDetected):
+            work.execute("LOCK TABLE run_events IN ROW EXCLUSIVE MODE")
+        work.rollback()
+    migrating.join(30)
+    assert [migration.version for migration in applied] == list(range(7, PROGRAM + 1))
+
+
+def test_who_waits_for_a_run_where_they_may_overlap_waits_no_longer(empty: Place) -> None:
+    """Of the earlier schema: nobody tells of the end of a run there any more."""
+    if isinstance(empty, SqlitePlace):
+        migrate_module.migrate_sqlite(empty.path, to=6)
+    else:
+        migrate_postgres(empty.url, to=6)
+    for name, overlap in {"a": "allow", "b": "queue"}.items():
+        execute(
+            empty,
+            f"""INSERT INTO automations (id, city_id, scoped_name, name, source, definition, enabled, armed_at,
+                created_at, created_by, updated_at)
+            VALUES ('{name}', 'c', '{name}', '{name}', 'api', '{{"overlap": "{overlap}"}}', 1, 0, 0, 'x', 0)""",
+        )
+        for number, held in enumerate(("'run_1'", "'blocked'")):
+            execute(
+                empty,
+                f"""INSERT INTO triggers (city_id, automation_id, id, kind, position, armed, registered_at, held_by)
+                VALUES ('c', '{name}', 't{number}', 'cron', 0, 1, 0, {held})""",
+            )
+    migrate(empty)
+    rows = execute(empty, "SELECT automation_id, held_by FROM triggers ORDER BY automation_id, id")
+    assert [tuple(row) for row in rows] == [("a", None), ("a", "blocked"), ("b", "run_1"), ("b", "blocked")]

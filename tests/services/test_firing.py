@@ -199,6 +199,17 @@ def test_caught_up_slots_run_one_after_another(city: City) -> None:
     assert slots == {"2026-03-02T12:00Z", "2026-03-02T13:00Z", "2026-03-02T14:00Z"}
 
 
+def test_an_edit_while_slots_are_caught_up_loses_none_of_them(city: City) -> None:
+    city.add("hourly", gate="schedule", cadence="hourly", minute=0, catch_up={"mode": "all", "limit": 3})
+    city.advance(hours=5)
+    while fired := city.tick().fired:
+        city.run(automations.edit, "hourly", {"timeout": "7s"}, rules=city.rules, act=city.act)
+        assert city.tick().fired == []
+        city.finish(fired[0])
+    slots = [entry["slot"] for entry in city.history("hourly") if entry["status"] == "completed"]
+    assert sorted(slots) == ["2026-03-02T12:00Z", "2026-03-02T13:00Z", "2026-03-02T14:00Z"]
+
+
 def test_a_suspended_automation_passes_slots_over_keeps_its_events_and_its_neighbours_fire(city: City) -> None:
     city.add("often", gate="cron", schedule="* * * * *")
     city.add("hears", gate="event", on="x.y", quiet_after="1h")

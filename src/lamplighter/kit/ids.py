@@ -16,7 +16,7 @@ class Now(Protocol):
 
 
 class Chance:
-    """The system's random bytes, fetched many at a time: asking for ten of them lets every other thread in first."""
+    """The system's random bytes, fetched many at a time: asking for a few of them lets every other thread in first."""
 
     CHUNK = 16
     CHUNKS = 256

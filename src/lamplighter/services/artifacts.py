@@ -37,11 +37,12 @@ def to_write(tx: Tx, item: Item) -> ToWrite | None:
 
 def was_written(tx: Tx, item: Item, what: ToWrite, act: Act) -> None:
     """On record, on the run's timeline, and the item settled. Raises NotClaimed."""
-    tx.runs.lock(what.run)
+    held = tx.runs.lock(what.run)
     row = ArtifactRow(what.run, what.artifact.value, what.key, len(what.content), JSON_TYPE, act.at)
     tx.artifacts.put(row)
     data = {"artifact": what.artifact.value, "key": what.key, "size": len(what.content)}
-    tx.runs.add_event(NewRunEvent(what.run, act.at, "artifact_written", act.actor, data=data))
+    if held is not None:  # retention takes runs before their artifacts
+        tx.runs.add_event(NewRunEvent(what.run, act.at, "artifact_written", act.actor, data=data))
     outbox.done(tx, item, act.at)
 
 

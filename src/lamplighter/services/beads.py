@@ -28,6 +28,11 @@ SHORTEST_ID = 3
 TRIES_A_LENGTH = 4
 
 
+class LabelGiven(Conflict):
+    def __init__(self, bead: str, label: str) -> None:
+        super().__init__(f"{bead} has the label `{label}` from the run it tracks.", hint="It cannot be taken off.")
+
+
 def create(tx: Tx, new: NewBead, *, prefix: str, ids: IdSource, act: Act) -> Bead:
     """Raises BeadNotFound for an unknown parent or need."""
     checked(new)
@@ -43,7 +48,9 @@ def create(tx: Tx, new: NewBead, *, prefix: str, ids: IdSource, act: Act) -> Bea
 
 
 def change(tx: Tx, bead_id: str, wanted: BeadChange, *, act: Act) -> Bead:
-    """Raises BeadNotFound, BelowItself, or NeedsCycle for a need that would close a circle. Closing goes by `close`.
+    """Raises BeadNotFound, BelowItself, LabelGiven, or NeedsCycle for a need that would close a circle.
+
+    Closing goes by `close`.
 
     A change that changes nothing writes nothing and tells nothing.
     """
@@ -51,6 +58,9 @@ def change(tx: Tx, bead_id: str, wanted: BeadChange, *, act: Act) -> Bead:
     if wanted.add_needs:
         tx.cities.lock()  # two needs that close a circle together must not be added side by side
     before = _locked_tree(tx, bead_id)
+    given = {*wanted.remove_labels}.intersection(tx.beads.given_labels(before))
+    if given:
+        raise LabelGiven(bead_id, min(given))
     after = changed(before, wanted, act.at)
     if after is before:
         return before

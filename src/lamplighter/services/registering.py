@@ -5,6 +5,7 @@ from datetime import datetime
 
 from lamplighter.domain.automations.decisions import failures_after_edit
 from lamplighter.domain.automations.model import Automation, Condition, Cron, Event, Gate, Schedule, Trigger
+from lamplighter.domain.automations.policies import Overlap
 from lamplighter.domain.automations.state import Timed, TriggerState, after_edit, next_due
 from lamplighter.services import snapshots
 from lamplighter.services.rules import Rules
@@ -102,7 +103,10 @@ def register(
         if was is not None and _listens_elsewhere(was.gate, trigger.gate):
             state = replace(state, event_cursor=head)
         fresh = row is None or before_timed != timed or woken
-        tx.triggers.put(_trigger_row(after, new, trigger, position, _looked_at(trigger.gate, state, now, fresh), rules))
+        state = _looked_at(trigger.gate, state, now, fresh)
+        # What waits for a run goes on waiting, unless runs may overlap by now: nobody asks then who waits for an end.
+        held_by = None if row is None or new.policies.overlap is Overlap.ALLOW else row.held_by
+        tx.triggers.put(replace(_trigger_row(after, new, trigger, position, state, rules), held_by=held_by))
     for row in known.values():  # those left over, and all of them when no definition can be read
         if new is not None:
             tx.triggers.remove(row)

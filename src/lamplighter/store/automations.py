@@ -157,7 +157,7 @@ class Automations:
     def _locked(self, one: str, some: str, wanted: Iterable[str], stays: Stays | None) -> list[AutomationRow]:
         asked = sorted(set(wanted))
         params: dict[str, object]
-        if len(asked) == 1:  # for which there is a prepared plan
+        if len(asked) == 1:  # which is asked more cheaply
             sql, params = one, {"id": asked[0], "name": asked[0]}
         else:
             sql, params = some, {"wanted": json.dumps(asked)}

@@ -11,16 +11,12 @@ from lamplighter.domain.runs.model import RunState
 from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 from lamplighter.store.writes import Write
 
-INSERT = Write(
-    """
+INSERT = """
     INSERT INTO beads (city_id, id, title, type, status, assignee, sender, parent_id, root_id, ref, description,
                        metadata, ephemeral, run_id, created_at, updated_at, closed_at)
-    SELECT :city, :id, :title, :type, :status, :assignee, :sender, :parent, :root, :ref, :description,
-            :metadata, :ephemeral, :run, :created, :updated, :closed {each}
-    WHERE true ON CONFLICT (city_id, id) DO NOTHING""",
-    whole="ephemeral created updated closed",
-    first=True,
-)
+    VALUES (:city, :id, :title, :type, :status, :assignee, :sender, :parent, :root, :ref, :description,
+            :metadata, :ephemeral, :run, :created, :updated, :closed)
+    ON CONFLICT (city_id, id) DO NOTHING"""
 # As INSERT, of what is not the same for all tracking beads.
 TRACK = Write(
     """
@@ -50,7 +46,8 @@ MOVE_SUBTREE = """
 CHILDREN = _COLUMNS + " WHERE city_id = :city AND parent_id = :parent ORDER BY created_at, id"
 OPEN_CHILD = """
     SELECT id FROM beads WHERE city_id = :city AND parent_id = :parent AND status <> 'closed' LIMIT 1"""
-# One statement and its index each way of asking: beads_by_age, beads_by_status, bead_labels_by_label
+# One statement and its index each way of asking: beads_by_age, beads_by_status (closed ones are found by age on
+# PostgreSQL), bead_labels_by_label
 LIST = _COLUMNS + " WHERE city_id = :city {where} ORDER BY created_at DESC, id DESC LIMIT :limit"
 # index: beads_by_status, then the primary keys of bead_needs and beads
 READY = (
@@ -88,7 +85,7 @@ REMOVE_LABEL = "DELETE FROM bead_labels WHERE city_id = :city AND bead_id = :id 
 ADD_NEED = """
     INSERT INTO bead_needs (city_id, bead_id, needs_id) VALUES (:city, :id, :need) ON CONFLICT DO NOTHING"""
 REMOVE_NEED = "DELETE FROM bead_needs WHERE city_id = :city AND bead_id = :id AND needs_id = :need"
-# What a run's tracking bead is labelled by; a bead of another type may name a run as well.
+# What a run's tracking bead is labelled by; other beads may name the run in which they were made.
 TRACKED = "SELECT bead_id, automation, action, state FROM runs WHERE city_id = :city AND id {any:runs}"
 LABELS_OF = """
     SELECT bead_id, label FROM bead_labels WHERE city_id = :city AND bead_id {any:ids} ORDER BY bead_id, label"""
@@ -187,7 +184,7 @@ class Beads:
 
     def ready(self, *, label: str | None = None, assignee: str | None = None, limit: int) -> list[Bead]:
         """Open beads whose every need is closed, oldest first; bookkeeping and unrouted molecules stay hidden."""
-        where, params = _conditions(BeadFilter(label=label, assignee=assignee))
+        where, params = _conditions(BeadFilter(label=label, assignee=assignee), tracking_too=False)
         hidden = ", ".join(f"'{name}'" for name in sorted(NOT_READY))
         where += f""" AND type NOT IN ({hidden})
             AND (type NOT IN ('molecule', 'wisp') OR assignee IS NOT NULL OR EXISTS (
@@ -205,6 +202,10 @@ class Beads:
     def add_labels(self, bead: str, labels: Iterable[str]) -> None:
         for label in labels:
             self._db.write(ADD_LABEL, self._city, {"id": bead, "label": label})
+
+    def given_labels(self, bead: Bead) -> tuple[str, ...]:
+        """Those that its run gives it; none for one that tracks none."""
+        return self._tracked([{"run_id": bead.run}]).get(bead.id, ())
 
     def remove_labels(self, bead: str, labels: Iterable[str]) -> None:
         for label in labels:
@@ -274,11 +275,11 @@ class Beads:
         return [_bead(row, labels.get(row["id"], ()), needs.get(row["id"], ())) for row in rows]
 
     def _tracked(self, rows: list[Row]) -> dict[str, tuple[str, ...]]:
-        """Those of them that track a run, with the labels it gives them."""
-        runs = [row["run_id"] for row in rows if row["type"] == "run" and row["run_id"] is not None]
+        """Those that track the run they name, with the labels it gives them."""
+        runs = {row["run_id"] for row in rows if row["run_id"] is not None}
         if not runs:
             return {}
-        found = self._db.rows(TRACKED, {"city": self._city, "runs": json.dumps(runs)})
+        found = self._db.rows(TRACKED, {"city": self._city, "runs": json.dumps(sorted(runs))})
         return {row["bead_id"]: tracking.labels(row["automation"], row["action"], RunState(row["state"]))
                 for row in found}  # fmt: skip
 
@@ -306,7 +307,7 @@ def _new(bead_id: str, new: NewBead, *, root: str, run: str | None, now: datetim
     )
 
 
-def _conditions(wanted: BeadFilter) -> tuple[str, dict[str, Any]]:
+def _conditions(wanted: BeadFilter, *, tracking_too: bool = True) -> tuple[str, dict[str, Any]]:
     clauses: list[str] = []
     params: dict[str, Any] = {}
     columns = {"status": wanted.status, "type": wanted.type, "assignee": wanted.assignee, "parent_id": wanted.parent}
@@ -315,33 +316,35 @@ def _conditions(wanted: BeadFilter) -> tuple[str, dict[str, Any]]:
             clauses.append(f"AND {column} = :{column}")
             params[column] = str(value)
     if wanted.label is not None:
-        where, given = _with_label(wanted.label)
+        runs = tracking.labelled(wanted.label) if tracking_too else None
+        where, given = _with_label(wanted.label, runs, alone=not clauses)
         clauses.append(where)
         params |= given
     return " ".join(clauses), params
 
 
-def _with_label(label: str) -> tuple[str, dict[str, Any]]:
-    """Beads with that label of their own, and those whose run gives it to them."""
+def _with_label(label: str, runs: tracking.Labelled | None, *, alone: bool) -> tuple[str, dict[str, Any]]:
+    """Beads with that label of their own, and those whose run is one of `runs` and gives it to them.
+
+    Asked for `alone`, the newest runs that give it are enough: a page has no more beads than they are.
+    """
     own = "SELECT bead_id FROM bead_labels WHERE bead_labels.city_id = :city AND label = :label"
-    params = {"label": label}
-    runs = tracking.labelled(label)
     if runs is None:
-        return f"AND id IN ({own})", params
+        return f"AND id IN ({own})", {"label": label}
+    params = {"label": label}
     if runs.automation is not None:  # the index runs_of serves this
-        of_one = "SELECT bead_id FROM runs WHERE city_id = :city AND automation = :automation AND bead_id IS NOT NULL"
-        return f"AND id IN ({own} UNION ALL {of_one})", params | {"automation": runs.automation}
-    if runs.states:  # the index runs_by_state serves this
+        where, params = "automation = :automation", params | {"automation": runs.automation}
+    elif runs.states:  # the index runs_by_state serves this
         states = ", ".join(f"'{state}'" for state in sorted(runs.states))
-        ended = f"""
-            SELECT bead_id FROM runs WHERE city_id = :city AND state IN ({states}) AND action = :action
-            AND bead_id IS NOT NULL"""
-        return f"AND id IN ({own} UNION ALL {ended})", params | {"action": runs.action}
-    # What all runs of a kind have is asked of each bead in turn: a page is full after a few of them.
-    of_kind = """
-        type = 'run' AND EXISTS (SELECT 1 FROM runs WHERE runs.city_id = beads.city_id AND runs.id = beads.run_id
-            AND runs.bead_id = beads.id AND runs.action = :action)"""
-    return f"AND (id IN ({own}) OR ({of_kind}))", params | {"action": runs.action}
+        where = f"action = '{runs.action}' AND state IN ({states})"
+    elif runs.action == "exec":  # the primary key: most are
+        where = "action = 'exec'"
+    else:  # the index runs_of_action serves this
+        where = f"action = '{runs.action}' AND action <> 'exec'"
+    given = f"SELECT bead_id FROM runs WHERE city_id = :city AND {where} AND bead_id IS NOT NULL"
+    if alone:
+        given = f"SELECT bead_id FROM ({given} ORDER BY id DESC LIMIT :limit) AS newest"
+    return f"AND id IN ({own} UNION ALL {given})", params
 
 
 def _grouped(rows: list[Row], column: str) -> dict[str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from lamplighter.store.sqlite_connection import turnstile_of
 
 LEVEL_TABLE = "CREATE TABLE IF NOT EXISTS schema_level (version INTEGER NOT NULL, oldest INTEGER NOT NULL)"
 BUSY_SECONDS = 30.0
+TRIES = 20
+WAIT_SECONDS = 0.25
 
 
 def migrate_sqlite(path: Path, *, to: int | None = None) -> list[Migration]:
@@ -70,16 +73,24 @@ def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) ->
 
 
 def migrate_postgres(url: str, *, to: int | None = None) -> list[Migration]:
-    """Bring the database to this program's schema; several processes may try at once."""
-    from lamplighter.store.postgres_connection import connect, told
+    """Bring the database to this program's schema; several processes may try at once, beside others at work.
+
+    Raises StoreBusy where those do not leave it the tables for a moment.
+    """
+    from lamplighter.store.postgres_connection import PASSING, connect, told
 
     connection = connect(url)
     try:
-        with told(url), connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(5267, 2)")
-            return _apply_postgres(connection, masked(url), to)
+        for _ in range(TRIES):
+            try:
+                with told(url), connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock(5267, 2)")
+                    return _apply_postgres(connection, masked(url), to)
+            except PASSING:  # who is at work takes its locks in another order, and whoever waits for both loses
+                time.sleep(WAIT_SECONDS)
     finally:
         connection.close()
+    raise StoreBusy(masked(url))
 
 
 def _apply_postgres(connection: Any, where: str, to: int | None) -> list[Migration]:

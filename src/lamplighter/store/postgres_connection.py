@@ -71,7 +71,7 @@ class PostgresDb:
 
     def write(self, write: Write, city: str, params: Params) -> bool:
         if self.at_once:
-            return self.execute(write, {"city": city, **write.encoded(params)}) > 0
+            return self._write_one(write, city, params).rowcount > 0
         if not self._held.add(write, city, params):
             self.send()
             self._held.add(write, city, params)
@@ -95,9 +95,14 @@ class PostgresDb:
 
     def _write(self, write: Write, city: str, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
         if len(rows) == 1:
-            return self._ask(write, {"city": city, **write.encoded(rows[0])})
+            return self._write_one(write, city, rows[0])
         given = {"city": city, "rows": _as_list(write, rows)}
         return self.connection.execute(_many(write), given, prepare=True)
+
+    def _write_one(self, write: Write, city: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
+        # Prepared from the first time on: psycopg takes it for prepared at the sixth, also where the server was not
+        # told so, because a statement before it in the pipeline had failed.
+        return self.connection.execute(_query(write), {"city": city, **write.encoded(params)}, prepare=True)
 
     def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
         if self._held:

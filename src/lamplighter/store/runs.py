@@ -122,7 +122,8 @@ RENEW = Write(
 )
 STATES = "SELECT id, state, lease_version, lease_owner FROM runs WHERE city_id = :city AND id {any:ids}"
 CAUSES = "SELECT id, automation, causes FROM runs WHERE city_id = :city AND id {any:ids}"
-# One statement and its index each way of asking: the primary key, runs_of, runs_by_state
+# One statement and its index each way of asking: the primary key, runs_of, runs_by_state (on PostgreSQL succeeded ones
+# are found by age)
 LIST = f"""
     SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city {{where}} AND id < :before
     ORDER BY id DESC LIMIT :limit"""
@@ -349,7 +350,7 @@ class Runs:
         return {row["state"]: row["count"] for row in (*rows, *active)}
 
     def add_event(self, event: NewRunEvent) -> None:
-        """The run's row is locked by whoever adds: events of one run are numbered in order."""
+        """Numbered in the order in which they are added."""
         self._db.write(ADD_EVENT, self._city, _told(event))
 
     def events(self, run: str) -> list[RunEvent]:
@@ -364,8 +365,9 @@ class Runs:
     def delete(self, ids: Iterable[str]) -> int:
         """With their timelines."""
         params = {"city": self._city, "ids": json.dumps(sorted(ids))}
-        self._db.execute(DELETE_EVENTS, params)
-        return self._db.execute(DELETE, params)
+        deleted = self._db.execute(DELETE, params)
+        self._db.execute(DELETE_EVENTS, params)  # afterwards: by then also those of whoever held a run's row till now
+        return deleted
 
     def keep_enrichment(self, run: str, body: str) -> None:
         self._db.execute(KEEP_ENRICHMENT, {"city": self._city, "id": run, "body": body})

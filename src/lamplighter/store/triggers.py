@@ -19,17 +19,16 @@ _COLUMNS = """
     triggers.automation_id, triggers.id, triggers.kind, triggers.position, triggers.armed, triggers.registered_at,
     triggers.next_due_at, triggers.last_fired_at, triggers.last_slot, triggers.event_key, triggers.event_cursor,
     triggers.held_by, triggers.last_skip, triggers.checked_at, triggers.check_result, triggers.zone"""
-# One that waited is looked at again: what it waited for may be as it was or not.
 INSERT = """
     INSERT INTO triggers (city_id, automation_id, id, kind, position, armed, registered_at, next_due_at,
-                          last_fired_at, last_slot, event_key, event_cursor, zone)
+                          last_fired_at, last_slot, event_key, event_cursor, zone, held_by)
     VALUES (:city, :automation, :id, :kind, :position, :armed, :registered_at, :next_due_at, :last_fired_at,
-            :last_slot, :event_key, :event_cursor, :zone)
+            :last_slot, :event_key, :event_cursor, :zone, :held_by)
     ON CONFLICT (city_id, automation_id, id) DO UPDATE SET
         kind = excluded.kind, position = excluded.position, armed = excluded.armed,
         registered_at = excluded.registered_at, next_due_at = excluded.next_due_at,
         last_fired_at = excluded.last_fired_at, last_slot = excluded.last_slot, event_key = excluded.event_key,
-        event_cursor = excluded.event_cursor, zone = excluded.zone, held_by = NULL"""
+        event_cursor = excluded.event_cursor, zone = excluded.zone, held_by = excluded.held_by"""
 SAVE_STATE = """
     UPDATE triggers SET next_due_at = :next_due_at, last_fired_at = :last_fired_at, last_slot = :last_slot,
                         event_cursor = :event_cursor, held_by = :held_by, last_skip = :last_skip
@@ -110,7 +109,7 @@ class Triggers:
         self._city = city
 
     def put(self, row: TriggerRow) -> None:
-        """Insert it or replace its definition and state; a hold and the row of skips stay as they were."""
+        """Insert it or replace its definition, state and hold; the row of skips stays as it was."""
         params = self._key(row) | _state(row.state)
         params |= {
             "kind": row.kind,
@@ -118,6 +117,7 @@ class Triggers:
             "armed": int(row.armed),
             "event_key": row.event_key,
             "zone": row.zone,
+            "held_by": row.held_by,
         }
         self._db.execute(INSERT, params | {"registered_at": stamp(row.state.registered_at)})
 
