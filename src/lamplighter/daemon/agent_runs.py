@@ -114,7 +114,10 @@ class AgentRuns:
         if row.facts.configuration is not None and chosen is None:
             raise CannotRun("missing_configuration", f"Configuration `{row.facts.configuration}` is gone.")
         env = (chosen or Configuration(name="-")).env
-        return run_plan(self.scene.city, automation, chosen, lambda command: self.workshop.installed(command, env))
+        # Aside: it looks for programs along PATH, which may lead over slow disks.
+        return await asyncio.to_thread(
+            run_plan, self.scene.city, automation, chosen, lambda command: self.workshop.installed(command, env)
+        )
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
