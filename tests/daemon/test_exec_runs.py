@@ -15,6 +15,7 @@ from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.clock import SystemClock
 from lamplighter.ports.commands import OUTPUT_BYTES
 from lamplighter.services import definitions, runs
+from lamplighter.services.firing import ByHand
 
 
 async def labels(loops: Loops, run: str) -> tuple[str, ...]:
@@ -150,6 +151,23 @@ async def _output(loops: Loops, run: str, text: str) -> None:
     async with asyncio.timeout(30):
         while text not in await loops.runner.tail(run):
             await asyncio.to_thread(os.sched_yield)
+
+
+async def test_a_run_that_waits_for_its_place_can_be_cancelled(loops: Loops) -> None:
+    """It is called running, for whoever fired it started it; its command never runs."""
+    loops.parts.worker._room._places = asyncio.Semaphore(1)
+    await loops.add("long", exec="echo $LAMP_RUN_ID >> ran; sleep 60", overlap="allow")
+    watching = asyncio.create_task(loops.parts.worker.loop())
+    first, second = [(await loops.parts.worker.fire(ByHand("long"), act=loops.act)).run for _ in range(2)]
+    ran = loops.root / "ran"
+    await loops.until(lambda: asyncio.to_thread(ran.exists))
+    assert (await loops.get(second)).run.state is RunState.RUNNING
+    for run in (second, first):
+        await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    await loops.parts.worker.tasks.all_done()
+    watching.cancel()
+    assert ran.read_text().split() == [first]
+    assert {(await loops.get(run)).run.state for run in (first, second)} == {RunState.CANCELED}
 
 
 async def test_cancelling_a_run_ends_its_processes_at_once(loops: Loops) -> None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from lamplighter.daemon.agent_runs import AgentRuns
+from lamplighter.daemon.room import Promise, Room
 from lamplighter.daemon.scene import Scene, Tasks
 from lamplighter.daemon.ticks import Waker
 from lamplighter.domain.acts import Act
@@ -28,15 +29,11 @@ from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted,
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import nodes, runs
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
-from lamplighter.services.workers import Started, Starter
+from lamplighter.services.workers import Started
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.runs import StaleRun
 from lamplighter.store.tx import Store
 
-MOST_AT_ONCE = 64
-MOST_HELD = 4096
-SHARED_AT_ONCE = 16
-"""Beside other nodes, who fires starts no more than so many himself: the others are to have their share."""
 RENEW_EVERY = timedelta(seconds=60)
 PRECHECK = ".precheck"
 GRACE = timedelta(seconds=5)
@@ -75,22 +72,20 @@ class Worker:
     room_made: Callable[[], None] = lambda: None
     """Called when a run is done with."""
     tasks: Tasks = field(default_factory=Tasks)
-    _busy: int = 0
-    """How many of its jobs are at work."""
-    promised: int = 0
-    """Room for runs that are being fired just now, and started by that."""
+    _room: Room = field(init=False)
     _jobs: dict[str, _Job] = field(default_factory=dict)
     _renewed: float = 0.0
 
+    def __post_init__(self) -> None:
+        self._room = Room(self.clock)
+
     @property
     def room(self) -> int:
-        """A run that is over and waits for its end to be written down takes none of it, within reason."""
-        return min(MOST_AT_ONCE - self._busy, MOST_HELD - len(self._jobs) - self.promised)
+        return self._room.left
 
-    def starter(self, most: int) -> "_Promise":
-        """For a transaction that fires: room for what it starts, to be begun within; what it leaves is free again."""
-        left = self.room if self.scene.reach is None else min(self.room, SHARED_AT_ONCE - self._busy - self.promised)
-        return _Promise(self, max(min(most, left), 0))
+    def starter(self, most: int) -> Promise:
+        """For a transaction that fires: see `Room.promise`."""
+        return self._room.promise(self.me, self.scene.reach, most)
 
     def holds(self, run: str) -> bool:
         return run in self._jobs
@@ -130,7 +125,8 @@ class Worker:
     def begin(self, row: RunRow, trigger: dict[str, Any] | None = None) -> None:
         """Work on a run whose lease this process holds, from wherever it stands."""
         job = self._jobs[row.run.id] = _Job(row, trigger)
-        self._busy += 1
+        self._room.busy += 1
+        self._room.held += 1
         job.task = asyncio.create_task(self._work(job), name=row.run.id)
         job.task.add_done_callback(lambda _task: self._done_with(job))
         self.tasks.add(job.task)
@@ -204,12 +200,13 @@ class Worker:
         """Only its end is left to be written down."""
         if not job.over:
             job.over = True
-            self._busy -= 1
+            self._room.busy -= 1
             self.room_made()
 
     def _done_with(self, job: _Job) -> None:
         """However its task ended: one that is called off before its first step has not even begun."""
         self._over(job)
+        self._room.held -= 1
         del self._jobs[job.row.run.id]
         self.room_made()
 
@@ -289,7 +286,7 @@ class Worker:
             env=env,
             files={"LAMP_TRIGGER_FILE": json.dumps(trigger)},
         )
-        return await self.runner.run(command)
+        return await self._room.run(self.runner.run, command)
 
     async def _end(self, row: RunRow, ending: runs.Ending) -> bool:
         """False for a run that another has ended or taken over."""
@@ -348,23 +345,6 @@ class Worker:
             await agents.farewell(run)
         else:
             await agents.let_go(run)
-
-
-class _Promise:
-    """Room that is spoken for. A class, because a generator's context costs several times as much."""
-
-    __slots__ = ("_room", "_worker")
-
-    def __init__(self, worker: Worker, room: int) -> None:
-        self._worker = worker
-        self._room = room
-
-    def __enter__(self) -> Starter:
-        self._worker.promised += self._room
-        return Starter(self._worker.me, self._room, self._worker.scene.reach)
-
-    def __exit__(self, *_error: object) -> None:
-        self._worker.promised -= self._room
 
 
 def _is_agent(row: RunRow) -> bool:
