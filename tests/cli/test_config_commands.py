@@ -141,6 +141,17 @@ def test_doctor_tells_a_broken_formula_with_its_file(lamp: Lamp, town: Path) -> 
     assert "bad.formula.toml: steps: a formula needs at least one step" in out
 
 
+def test_doctor_tells_a_broken_automation_with_its_file(lamp: Lamp, town: Path) -> None:
+    file = town / ".gc" / "formulas" / "automations" / "bad" / "automation.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[automation]\nexec = "true"\ngate = "never"\n')
+    lamp("automation", "list")
+    code, out, _ = lamp("doctor")
+    assert code == 1
+    assert "automations bad" in out
+    assert "automation.toml" in out
+
+
 def test_doctor_tells_a_missing_rig(lamp: Lamp, town: Path) -> None:
     (town / "rigs" / "shop").rmdir()
     code, out, _ = lamp("doctor", "--json")

@@ -11,10 +11,11 @@ import pytest
 from loops_city import Loops
 
 from lamplighter.adapters.sessions.processes.table import all_processes
+from lamplighter.domain.runs.completion import NotAnAgents, parse
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.clock import SystemClock
 from lamplighter.ports.commands import OUTPUT_BYTES
-from lamplighter.services import definitions, runs
+from lamplighter.services import completing, definitions, runs
 from lamplighter.services.firing import ByHand
 
 
@@ -151,6 +152,41 @@ async def _output(loops: Loops, run: str, text: str) -> None:
     async with asyncio.timeout(30):
         while text not in await loops.runner.tail(run):
             await asyncio.to_thread(os.sched_yield)
+
+
+async def test_the_deadline_of_a_command_is_kept_to_the_second_and_its_output_too(loops: Loops) -> None:
+    """Nobody ticks here: whoever runs it sees to it."""
+    await loops.add("late", exec="echo I was here; sleep 4721", deadline="1s")
+    row = await loops.work("late")
+    assert (row.run.state, row.run.reason, row.run.output_tail) == (
+        RunState.TIMED_OUT, "deadline_exceeded", "I was here\n",
+    )  # fmt: skip
+    assert "its deadline came" in row.run.error
+    assert [one for one in all_processes().values() if "4721" in _line(one.pid)] == []
+
+
+async def test_a_cancelled_run_keeps_what_its_command_had_said(loops: Loops) -> None:
+    await loops.add("long", exec="echo begun; sleep 4722")
+    run = await loops.fire("long")
+    await loops.parts.dispatcher.tick()
+    await _output(loops, run, "begun")
+    watching = asyncio.create_task(loops.parts.worker.loop())
+    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    async with asyncio.timeout(30):
+        await loops.parts.worker.tasks.all_done()
+    watching.cancel()
+    row = await loops.get(run)
+    assert (row.run.state, row.run.output_tail) == (RunState.CANCELED, "begun\n")
+    assert row.facts.duration is not None
+
+
+async def test_a_command_is_not_completed_by_word(loops: Loops) -> None:
+    await loops.add("long", exec="sleep 4723")
+    run = await loops.fire("long")
+    said = parse({"run_id": run, "completion_id": "cmp_1", "outcome": "succeeded"})
+    with pytest.raises(NotAnAgents, match="ends when its command"):
+        await loops.store.transact(completing.complete, said, session=None, ids=loops.ids, act=loops.act)
+    assert (await loops.get(run)).run.state is RunState.READY
 
 
 async def test_a_run_that_waits_for_its_place_can_be_cancelled(loops: Loops) -> None:

@@ -106,10 +106,19 @@ def test_one_cause_starts_one_run(city: City) -> None:
     city.add("now", overlap="allow")
     wanted = firing.ByHand("now", key="same")
     keys = {"rules": city.rules, "ids": city.ids, "act": city.act, "starter": Starter(ME, 1)}
-    city.run(firing.run_by_hand, wanted, **keys)
-    with pytest.raises(Exception, match="already run with the key"):
-        city.run(firing.run_by_hand, wanted, **keys)
+    first = city.run(firing.run_by_hand, wanted, **keys)
+    again = city.run(firing.run_by_hand, wanted, **keys)
+    assert (again.run, again.bead, again.started) == (first.run, first.bead, None)
     assert len(city.runs_of("now")) == 1
+
+
+def test_a_repeated_request_is_told_of_its_run_whatever_has_become_of_the_automation(city: City) -> None:
+    city.add("single", overlap="skip")
+    keys = {"rules": city.rules, "ids": city.ids, "act": city.act}
+    first = city.run(firing.run_by_hand, firing.ByHand("single", key="k"), **keys)
+    with pytest.raises(firing.AlreadyRunning):
+        city.run(firing.run_by_hand, firing.ByHand("single", key="other"), **keys)
+    assert city.run(firing.run_by_hand, firing.ByHand("single", key="k"), **keys).run == first.run
 
 
 def test_its_holder_ends_it_as_he_knows_it_and_not_when_it_went_to_another(city: City) -> None:

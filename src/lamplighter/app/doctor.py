@@ -24,6 +24,10 @@ class Level(StrEnum):
     MENDED = "mended"
 
 
+MOST_AUTOMATIONS = 5000
+MOST_TOLD = 10
+
+
 @dataclass(frozen=True)
 class Finding:
     check: str
@@ -35,7 +39,7 @@ class Finding:
 def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
     """Every check in turn; one that fails says so and the next goes on."""
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
-        _structure, _config, _store, _controller, _nodes, _formulas, _rigs, _programs, _disk,
+        _structure, _config, _store, _controller, _nodes, _formulas, _automations, _rigs, _programs, _disk,
     ]  # fmt: skip
     found: list[Finding] = []
     for check in checks:
@@ -156,6 +160,19 @@ def _formulas(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
             yield Finding("formulas", Level.PROBLEM, error.message, error.hint)
     if not wrong:
         yield Finding("formulas", Level.OK, f"{len(files)} formulas are right.")
+
+
+def _automations(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    rows = city.store.read(lambda tx: tx.automations.page(limit=MOST_AUTOMATIONS))
+    broken = [row for row in rows if row.problems]
+    for row in broken[:MOST_TOLD]:
+        where = f" ({row.path})" if row.path and row.path not in row.problems[0] else ""
+        yield Finding("automations", Level.PROBLEM, f"{row.scoped_name}{where}: {row.problems[0]}", "Mend its file.")
+    if len(broken) > MOST_TOLD:
+        yield Finding("automations", Level.PROBLEM, f"{len(broken) - MOST_TOLD} more are broken.",
+                      "`lamp automation list` shows all of them.")  # fmt: skip
+    if not broken:
+        yield Finding("automations", Level.OK, f"{len(rows)} automations can be read.")
 
 
 def _rigs(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001

@@ -8,6 +8,7 @@ from typing import Any
 from lamplighter.adapters.files.secrets import city_key
 from lamplighter.app.automations import command_runner
 from lamplighter.app.wiring import OpenCity
+from lamplighter.app.work_here import daemon_runs
 from lamplighter.domain.access import Caller, Unauthenticated, of_run, owner, run_of_token
 from lamplighter.domain.automations.model import ActionKind
 from lamplighter.domain.runs.completion import parse
@@ -15,8 +16,9 @@ from lamplighter.domain.runs.model import TERMINAL, RunState
 from lamplighter.domain.sessions.meta import ENV_SESSION_ID
 from lamplighter.kit.clock import rfc3339
 from lamplighter.ports.runs import Completed
-from lamplighter.services import runs, transcripts
+from lamplighter.services import automations, runs, transcripts
 from lamplighter.services.completing import DirectCompletions
+from lamplighter.store.place import SqlitePlace
 
 POLL_SECONDS = 0.1
 
@@ -24,8 +26,11 @@ POLL_SECONDS = 0.1
 def listed(
     city: OpenCity, *, automation: str | None, state: str | None, before: str | None, limit: int
 ) -> list[dict[str, Any]]:
+    """Raises AutomationUnknown for one that never ran and is not there."""
     wanted = None if state is None else RunState(state)
     found = city.store.read(runs.page, automation=automation, state=wanted, before=before, limit=limit)
+    if not found and automation is not None:
+        city.store.read(automations.get, automation)
     return [runs.as_json(row) for row in found]
 
 
@@ -35,6 +40,11 @@ def shown(city: OpenCity, run: str) -> dict[str, Any]:
 
 def cancel(city: OpenCity, run: str) -> dict[str, Any]:
     return runs.as_json(city.store.transact(runs.cancel, run, ids=city.ids, act=city.act()))
+
+
+def nobody_ends_it(city: OpenCity, run: Mapping[str, Any]) -> bool:
+    """Whether its command may run on for now: it was started, and no process of the city is up to end it."""
+    return run["started_at"] is not None and isinstance(city.place, SqlitePlace) and not daemon_runs(city)
 
 
 def complete(city: OpenCity, said: Mapping[str, Any]) -> Completed:

@@ -107,9 +107,14 @@ def watch(run_id: str) -> None:
 def cancel(run_id: str) -> None:
     """End a run that is under way."""
     from lamplighter.app.run_commands import cancel as end
+    from lamplighter.app.run_commands import nobody_ends_it
 
-    value = end(city(), run_id)
-    output.record(value, f"Run {run_id} is {value['state']}.")
+    opened = city()
+    value = end(opened, run_id)
+    text = f"Run {run_id} is {value['state']}."
+    if nobody_ends_it(opened, value):
+        text += " No daemon is up: if its command still runs, the next `lamp up` ends it."
+    output.record(value, text)
 
 
 @run.command("complete")
@@ -178,10 +183,11 @@ def finish(opened: "OpenCity", run_id: str, *, here: bool, wait: bool) -> None:
 
 def _ended(value: dict[str, Any], *, with_output: bool = False) -> None:
     glance = _at_a_glance(value)
-    reason = f" ({value['reason']})" if value["reason"] else ""
+    reason = f" ({value['reason']})" if value["reason"] not in {None, "", value["state"]} else ""
     text = f"Run {value['id']} {value['state']}{reason} after {glance['took'] or '0s'}."
-    if with_output and value["output_tail"]:
-        text = f"{value['output_tail'].rstrip()}\n{text}"
+    said = (value["output_tail"] or "").rstrip() if with_output else ""
+    told = "\n".join(part for part in (value["summary"], value["error"]) if part and part not in said)
+    text = "\n".join(part for part in (said, text, told) if part)
     output.record(value, text)
     if value["state"] not in ("succeeded", "running", "skipped"):
         click.get_current_context().exit(1)
@@ -191,7 +197,8 @@ def _show_event(event: dict[str, Any]) -> None:
     if output.wants_json():
         click.echo(json.dumps(event), err=True)
         return
-    move = f"{event['from']} → {event['to']}" if event["from"] != event["to"] else event["to"] or ""
+    moved = event["from"] not in {None, event["to"]}
+    move = f"{event['from']} → {event['to']}" if moved else event["to"] or ""
     click.echo(f"{output.local(event['at'])}  {event['type']:<20} {move}")
 
 

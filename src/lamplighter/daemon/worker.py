@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -233,6 +233,8 @@ class Worker:
             await self.runner.stop(run, grace=grace)
         if job.called_off is CalledOff.LOST:
             log.get().debug("run.let_go", run=run)  # an agent that completed its run is the usual case
+            if not _is_agent(job.row):
+                await self.store.transact(runs.keep_output, run, clean(tail))
             return None
         log.get().info("run.called_off", run=run, why=job.called_off)
         error = "the city was stopped while it ran"
@@ -261,7 +263,7 @@ class Worker:
                 return await self.agents.work(row)
             if not isinstance(automation.action, Exec):
                 return runs.Ending(RunState.FAILED, "no_command", Stage.EXECUTION)
-            return _after(await self._run(job, automation, automation.action.command))
+            return self._after(row, await self._run(job, automation, automation.action.command))
         except (NoDirectory, NotFound) as error:
             return runs.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
         except CommandNotStarted as error:
@@ -282,11 +284,18 @@ class Worker:
             key=row.run.id + suffix,
             line=line,
             work_dir=self.scene.dir_of(row.facts.rig),
-            limit=limit or timedelta(minutes=5),
+            limit=_until_deadline(row, limit or timedelta(minutes=5)),
             env=env,
             files={"LAMP_TRIGGER_FILE": json.dumps(trigger)},
         )
         return await self._room.run(self.runner.run, command)
+
+    def _after(self, row: RunRow, ended: CommandEnded) -> runs.Ending:
+        if ended.timed_out and row.run.deadline_at is not None and row.run.deadline_at <= self.clock.now():
+            error = f"its deadline came, and it was killed after {ended.duration.total_seconds():.1f} s"
+            return replace(_after(ended), state=RunState.TIMED_OUT, reason="deadline_exceeded", stage=Stage.FINALIZER,
+                           error=error)  # fmt: skip
+        return _after(ended)
 
     async def _end(self, row: RunRow, ending: runs.Ending) -> bool:
         """False for a run that another has ended or taken over."""
@@ -349,6 +358,13 @@ class Worker:
 
 def _is_agent(row: RunRow) -> bool:
     return row.facts.action == ActionKind.AGENT
+
+
+def _until_deadline(row: RunRow, limit: timedelta) -> timedelta:
+    """What a command may take of its run's time: no more than there was when the run started."""
+    if row.run.deadline_at is None or row.run.started_at is None:
+        return limit
+    return min(limit, max(row.run.deadline_at - row.run.started_at, timedelta(0)))
 
 
 def _after(ended: CommandEnded) -> runs.Ending:

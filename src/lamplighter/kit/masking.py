@@ -6,7 +6,8 @@ MASK = "•••"
 _SECRET_FIELD = re.compile(
     r"(token|secret|password|passwd|api_?key|authorization|credential|private_key)", re.IGNORECASE
 )
-_URL_PASSWORD = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://[^:/@\s]*):[^@/\s]+@", re.IGNORECASE)
+# A scheme is short: without that bound a long word would be looked through again from each of its letters.
+_URL_PASSWORD = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://[^:/@\s]*):[^@/\s]+@", re.IGNORECASE)
 _PARAMETER = re.compile(r"(?P<name>[?&\s](?:ssl)?password)=[^&\s]+", re.IGNORECASE)
 
 

@@ -6,9 +6,19 @@ from typing import Any
 
 from lamplighter.domain.access import Caller, Verb, require, require_own_run
 from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.model import AgentAction
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.domain.runs.artifacts import Artifact
-from lamplighter.domain.runs.completion import Accept, Completion, Judgement, Late, Recorded, error_of, judge
+from lamplighter.domain.runs.completion import (
+    Accept,
+    Completion,
+    Judgement,
+    Late,
+    NotAnAgents,
+    Recorded,
+    error_of,
+    judge,
+)
 from lamplighter.domain.runs.model import By, Mover, Run
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
@@ -37,7 +47,7 @@ class Told:
 def complete(tx: Tx, completion: Completion, *, session: str | None, ids: IdSource, act: Act) -> Told:
     """One transaction ends the run, its trigger event, bead and session record, and queues what follows.
 
-    What is refused changes nothing; what comes too late is on the run's timeline. Raises RunUnknown.
+    What is refused changes nothing; what comes too late is on the run's timeline. Raises RunUnknown, NotAnAgents.
     """
     automation = tx.runs.automation_of(completion.run)
     if automation is None:
@@ -47,6 +57,8 @@ def complete(tx: Tx, completion: Completion, *, session: str | None, ids: IdSour
     if before is None:
         raise RunUnknown(completion.run)
     run = before.run
+    if before.facts.action != AgentAction.kind:
+        raise NotAnAgents(run)
     kept = tx.runs.papers(run.id).completion if run.completion_id is not None else None
     recorded = None if run.completion_id is None else Recorded(run.completion_id, kept or "")
     judgement = judge(run, recorded, completion, session=session)

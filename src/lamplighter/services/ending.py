@@ -137,7 +137,10 @@ def _ended(moved: Moved, ending: Ending, before: RunRow) -> RunRow:
         summary=ending.summary or moved.run.summary,
         completion_id=ending.completion_id or moved.run.completion_id,
     )
-    return RunRow(run, changed(before.facts, duration=ending.duration))
+    duration = ending.duration
+    if duration is None and run.started_at is not None:
+        duration = moved.at - run.started_at
+    return RunRow(run, changed(before.facts, duration=duration))
 
 
 def _write(  # noqa: PLR0913  all that an end touches

@@ -4,6 +4,7 @@ How one is taken up is in `starting`, how it ends and what follows in `ending`; 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -88,6 +89,13 @@ def replace_by_policy(tx: Tx, run: str, *, ids: IdSource, act: Act) -> None:
 def cancel(tx: Tx, run: str, *, reason: str = "canceled", ids: IdSource, act: Act) -> RunRow:
     """A person ends it; whoever works on it is told at once. Raises IllegalMove for one that has ended."""
     return end(tx, run, Ending(RunState.CANCELED, reason), By(Mover.PERSON, act.actor), ids=ids, act=act)
+
+
+def keep_output(tx: Tx, run: str, tail: str) -> None:
+    """What a command had said by the time its run was ended by others; nothing for one that goes on elsewhere."""
+    row = tx.runs.lock(run)
+    if row is not None and row.run.ended and tail and not row.run.output_tail:
+        tx.runs.swap(row.run, RunRow(replace(row.run, output_tail=tail), row.facts))
 
 
 def retry(tx: Tx, run: str, *, ids: IdSource, act: Act) -> RunRow:

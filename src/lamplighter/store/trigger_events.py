@@ -31,6 +31,10 @@ SETTLE = Write(
     must=False,
 )
 GET = f"SELECT {_COLUMNS} FROM trigger_events WHERE city_id = :city AND id = :id"
+# the index trigger_events_once serves this
+OF_KEY = f"""
+    SELECT {_COLUMNS} FROM trigger_events
+    WHERE city_id = :city AND automation_id = :automation AND trigger_id = :trigger AND dedup_key = :key"""
 SOME = f"SELECT {_COLUMNS} FROM trigger_events WHERE city_id = :city AND id {{any:ids}}"
 # the index trigger_events_of serves this
 HISTORY = f"""
@@ -105,6 +109,11 @@ class TriggerEvents:
 
     def get(self, event: str) -> TriggerEvent | None:
         row = self._db.row(GET, {"city": self._city, "id": event})
+        return None if row is None else _event(row)
+
+    def of_key(self, automation: str, trigger: str, key: str) -> TriggerEvent | None:
+        params = {"city": self._city, "automation": automation, "trigger": trigger, "key": key}
+        row = self._db.row(OF_KEY, params)
         return None if row is None else _event(row)
 
     def some(self, ids: Iterable[str]) -> dict[str, TriggerEvent]:

@@ -164,3 +164,11 @@ def test_ids_made_by_many_threads_are_all_different() -> None:
     with ThreadPoolExecutor(8) as threads:
         made = [one for some in threads.map(lambda _: [ids.make("x") for _ in range(500)], range(8)) for one in some]
     assert len(set(made)) == 4000
+
+
+@pytest.mark.timeout(10)
+def test_covering_passwords_takes_no_longer_for_one_long_word() -> None:
+    word = "x" * 200_000
+    assert masked(word) == word
+    assert masked(f"{word}://{word}") == f"{word}://{word}"
+    assert masked("1http://me:secret@host") == f"1http://me:{MASK}@host"

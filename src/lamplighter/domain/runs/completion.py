@@ -96,6 +96,16 @@ class CompletionConflict(CompletionRefused):
         )
 
 
+class NotAnAgents(CompletionRefused):
+    code = "not_an_agents_run"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(
+            f"Run {run.id} is no agent's: it ends when its command or its formula does.",
+            hint=f"`lamp run cancel {run.id}` ends it now.",
+        )
+
+
 class TooLate(CompletionRefused):
     code = "too_late"
 
@@ -103,7 +113,7 @@ class TooLate(CompletionRefused):
         why = f" ({run.reason})" if run.reason else ""
         super().__init__(
             f"Run {run.id} had already ended as {run.state}{why}; what you reported is kept on its record.",
-            hint="Stop working on it. A person can resolve it, or retry it as a new run.",
+            hint=f"Stop working on it. `lamp run retry {run.id}` starts a new run.",
         )
 
 

@@ -201,7 +201,7 @@ def _hint(run: Run, to: RunState) -> str:
     if run.state in {RunState.SUCCEEDED, RunState.CANCELED, RunState.SKIPPED}:
         return "It has ended for good; `lamp run retry` starts a new run."
     if run.ended:
-        return "It has ended; a person can resolve it as succeeded or failed."
+        return "It has ended; `lamp run retry` starts a new run."
     if to in {RunState.SUCCEEDED, RunState.NEEDS_HUMAN}:
         return "Only a running run can be completed."
     return ""

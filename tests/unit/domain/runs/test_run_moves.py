@@ -79,7 +79,7 @@ def test_a_person_resolves_what_waits_and_the_end_keeps_its_time(state: RunState
 def test_a_late_completion_is_refused_with_a_clear_answer(state: RunState) -> None:
     with pytest.raises(IllegalMove, match=f"Run run_1 is {state}; completion cannot make it succeeded") as refused:
         move(a_run(state), RunState.SUCCEEDED, By(Mover.COMPLETION, "session"), NOW)
-    assert "a person can resolve it" in refused.value.hint
+    assert "`lamp run retry`" in refused.value.hint
 
 
 @pytest.mark.parametrize("state", [RunState.SUCCEEDED, RunState.CANCELED, RunState.SKIPPED])

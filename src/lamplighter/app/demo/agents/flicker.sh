@@ -1,5 +1,5 @@
 # A lamp in the wind: burns for a while, then goes out with status 3.
 echo "flickering"
-sleep 25
+sleep 75
 echo "out"
 exit 3
