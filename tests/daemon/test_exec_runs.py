@@ -154,6 +154,18 @@ async def _output(loops: Loops, run: str, text: str) -> None:
             await asyncio.to_thread(os.sched_yield)
 
 
+async def _begun_and_cancelled(loops: Loops, name: str) -> str:
+    run = await loops.fire(name)
+    await loops.parts.dispatcher.tick()
+    await _output(loops, run, "begun")
+    watching = asyncio.create_task(loops.parts.worker.loop())
+    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    async with asyncio.timeout(30):
+        await loops.parts.worker.tasks.all_done()
+    watching.cancel()
+    return run
+
+
 async def test_the_deadline_of_a_command_is_kept_to_the_second_and_its_output_too(loops: Loops) -> None:
     """Nobody ticks here: whoever runs it sees to it."""
     await loops.add("late", exec="echo I was here; sleep 4721", deadline="1s")
@@ -167,14 +179,7 @@ async def test_the_deadline_of_a_command_is_kept_to_the_second_and_its_output_to
 
 async def test_a_cancelled_run_keeps_what_its_command_had_said(loops: Loops) -> None:
     await loops.add("long", exec="echo begun; sleep 4722")
-    run = await loops.fire("long")
-    await loops.parts.dispatcher.tick()
-    await _output(loops, run, "begun")
-    watching = asyncio.create_task(loops.parts.worker.loop())
-    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
-    async with asyncio.timeout(30):
-        await loops.parts.worker.tasks.all_done()
-    watching.cancel()
+    run = await _begun_and_cancelled(loops, "long")
     row = await loops.get(run)
     assert (row.run.state, row.run.output_tail) == (RunState.CANCELED, "begun\n")
     assert row.facts.duration is not None
@@ -208,14 +213,7 @@ async def test_a_run_that_waits_for_its_place_can_be_cancelled(loops: Loops) -> 
 
 async def test_cancelling_a_run_ends_its_processes_at_once(loops: Loops) -> None:
     await loops.add("long", exec="echo begun; sleep 4713")
-    run = await loops.fire("long")
-    await loops.parts.dispatcher.tick()
-    await _output(loops, run, "begun")
-    watching = asyncio.create_task(loops.parts.worker.loop())
-    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
-    async with asyncio.timeout(30):
-        await loops.parts.worker.tasks.all_done()
-    watching.cancel()
+    run = await _begun_and_cancelled(loops, "long")
     assert (await loops.get(run)).run.state is RunState.CANCELED
     assert [one for one in all_processes().values() if "4713" in _line(one.pid)] == []
     assert list((loops.root / ".gc" / "commands").iterdir()) == []

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -13,7 +13,7 @@ from lamplighter.daemon.room import Promise, Room
 from lamplighter.daemon.scene import Scene, Tasks
 from lamplighter.daemon.ticks import Waker
 from lamplighter.domain.acts import Act
-from lamplighter.domain.automations.decisions import PrecheckResult, SkipReason, precheck_result
+from lamplighter.domain.automations.decisions import SkipReason
 from lamplighter.domain.automations.model import ActionKind, Automation, Exec, time_limit
 from lamplighter.domain.runs.lease import LeaseLost
 from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState, Stage
@@ -24,10 +24,9 @@ from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError, NotFound, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
-from lamplighter.kit.masking import masked
 from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner, NoDirectory
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import nodes, runs
+from lamplighter.services import command_ends, nodes, runs
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
 from lamplighter.services.workers import Started
 from lamplighter.store.run_rows import RunRow
@@ -234,11 +233,13 @@ class Worker:
         if job.called_off is CalledOff.LOST:
             log.get().debug("run.let_go", run=run)  # an agent that completed its run is the usual case
             if not _is_agent(job.row):
-                await self.store.transact(runs.keep_output, run, clean(tail))
+                await self.store.transact(runs.keep_output, run, command_ends.clean(tail))
             return None
         log.get().info("run.called_off", run=run, why=job.called_off)
         error = "the city was stopped while it ran"
-        return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, output_tail=clean(tail))
+        return runs.Ending(
+            RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, output_tail=command_ends.clean(tail)
+        )
 
     async def _call_off_agent(self, job: _Job, agents: AgentRuns, grace: timedelta) -> str:
         """Interrupted, its processes end before its run does; one that was lost is let go of afterwards."""
@@ -255,7 +256,7 @@ class Worker:
         try:
             precheck = automation.policies.precheck
             if precheck is not None and row.run.session_id is None:
-                ending = _after_precheck(await self._run(job, automation, precheck, PRECHECK))
+                ending = command_ends.after_precheck(await self._run(job, automation, precheck, PRECHECK))
                 if ending is not None:
                     return ending
             crash_point(CrashPoint.RUN_AFTER_START)
@@ -263,7 +264,8 @@ class Worker:
                 return await self.agents.work(row)
             if not isinstance(automation.action, Exec):
                 return runs.Ending(RunState.FAILED, "no_command", Stage.EXECUTION)
-            return self._after(row, await self._run(job, automation, automation.action.command))
+            ended = await self._run(job, automation, automation.action.command)
+            return command_ends.after(row.run, ended, self.clock.now())
         except (NoDirectory, NotFound) as error:
             return runs.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
         except CommandNotStarted as error:
@@ -284,18 +286,11 @@ class Worker:
             key=row.run.id + suffix,
             line=line,
             work_dir=self.scene.dir_of(row.facts.rig),
-            limit=_until_deadline(row, limit or timedelta(minutes=5)),
+            limit=command_ends.until_deadline(row.run, limit or timedelta(minutes=5)),
             env=env,
             files={"LAMP_TRIGGER_FILE": json.dumps(trigger)},
         )
         return await self._room.run(self.runner.run, command)
-
-    def _after(self, row: RunRow, ended: CommandEnded) -> runs.Ending:
-        if ended.timed_out and row.run.deadline_at is not None and row.run.deadline_at <= self.clock.now():
-            error = f"its deadline came, and it was killed after {ended.duration.total_seconds():.1f} s"
-            return replace(_after(ended), state=RunState.TIMED_OUT, reason="deadline_exceeded", stage=Stage.FINALIZER,
-                           error=error)  # fmt: skip
-        return _after(ended)
 
     async def _end(self, row: RunRow, ending: runs.Ending) -> bool:
         """False for a run that another has ended or taken over."""
@@ -358,52 +353,3 @@ class Worker:
 
 def _is_agent(row: RunRow) -> bool:
     return row.facts.action == ActionKind.AGENT
-
-
-def _until_deadline(row: RunRow, limit: timedelta) -> timedelta:
-    """What a command may take of its run's time: no more than there was when the run started."""
-    if row.run.deadline_at is None or row.run.started_at is None:
-        return limit
-    return min(limit, max(row.run.deadline_at - row.run.started_at, timedelta(0)))
-
-
-def _after(ended: CommandEnded) -> runs.Ending:
-    kept: dict[str, Any] = {
-        "exit_code": ended.exit_code,
-        "output_tail": clean(ended.output),
-        "duration": ended.duration,
-    }
-    if ended.timed_out:
-        error = f"it did not end within its time limit and was killed after {ended.duration.total_seconds():.1f} s"
-        return runs.Ending(RunState.FAILED, "timeout", Stage.EXECUTION, error=error, **kept)
-    if ended.exit_code is None:
-        error = "nobody saw how it ended: the machine or its shim went down"
-        return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, **kept)
-    if ended.exit_code == 0:
-        return runs.Ending(RunState.SUCCEEDED, **kept)
-    error = _last_line(ended.output) or f"exit code {ended.exit_code}"
-    return runs.Ending(RunState.FAILED, f"exit_{ended.exit_code}", Stage.EXECUTION, error=error, **kept)
-
-
-def _after_precheck(ended: CommandEnded) -> runs.Ending | None:
-    match precheck_result(ended.exit_code):
-        case PrecheckResult.GO:
-            return None
-        case PrecheckResult.NOTHING_TO_DO:
-            return runs.Ending(RunState.SKIPPED, SkipReason.NOTHING_TO_DO, Stage.EXECUTION, duration=ended.duration)
-        case PrecheckResult.FAILED:
-            error = _last_line(ended.output) or "the precheck failed"
-            tail = clean(ended.output)
-            return runs.Ending(
-                RunState.FAILED, "precheck_failed", Stage.EXECUTION, error, ended.exit_code, tail, ended.duration
-            )
-
-
-def clean(text: str) -> str:
-    """Output as text that may be kept and shown: without secrets, and without NUL, which PostgreSQL refuses."""
-    return masked(text.replace("\0", "\ufffd"))
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in clean(text).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""

@@ -58,8 +58,7 @@ def change(tx: Tx, bead_id: str, wanted: BeadChange, *, act: Act) -> Bead:
     if wanted.add_needs:
         tx.cities.lock()  # two needs that close a circle together must not be added side by side
     before = _locked_tree(tx, bead_id)
-    given = {*wanted.remove_labels}.intersection(tx.beads.given_labels(before))
-    if given:
+    if wanted.remove_labels and (given := {*wanted.remove_labels}.intersection(tx.beads.given_labels(before))):
         raise LabelGiven(bead_id, min(given))
     after = changed(before, wanted, act.at)
     if after is before:

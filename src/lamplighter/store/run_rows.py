@@ -8,9 +8,9 @@ from typing import Any
 
 from lamplighter.domain.runs.lease import Lease
 from lamplighter.domain.runs.model import Run, RunState, Stage
-from lamplighter.kit.json_text import read
+from lamplighter.kit.json_text import read, text_of
 from lamplighter.kit.records import record
-from lamplighter.store.db import Row, instant, instant_or_none, stamp_or_none
+from lamplighter.store.db import Row, instant, instant_or_none, stamp, stamp_or_none
 
 
 @record
@@ -71,6 +71,35 @@ class NewRunEvent:
     data: Mapping[str, Any] | None = None
 
 
+def made(row: RunRow) -> dict[str, object]:
+    """What is known of a run when it is made, by column."""
+    run, facts = row.run, row.facts
+    return {
+        "id": run.id,
+        "automation_id": facts.automation_id,
+        "automation": run.automation,
+        "rig": facts.rig,
+        "action": facts.action,
+        "trigger_id": facts.trigger,
+        "trigger_kind": run.trigger_kind,
+        "trigger_event_id": run.trigger_event,
+        "definition": text_of(run.definition),
+        "attempt": run.attempt,
+        "retry_of": run.retries,
+        "causes": json.dumps(list(run.causes)) if run.causes else "[]",
+        "bead_id": facts.bead,
+        "created_at": stamp(run.created_at),
+        "state": run.state.value,
+        "lease_version": run.lease.version,
+        "lease_owner": run.lease.owner,
+        "lease_expires_at": stamp_or_none(run.lease.expires_at),
+        "node": facts.node,
+        "started_at": stamp_or_none(run.started_at),
+        "deadline_at": stamp_or_none(run.deadline_at),
+        "last_activity_at": stamp_or_none(run.last_activity_at),
+    }
+
+
 def moving(row: RunRow) -> dict[str, object]:
     """What may change of a run, by column."""
     run, facts = row.run, row.facts
@@ -91,7 +120,7 @@ def moving(row: RunRow) -> dict[str, object]:
         "deadline_at": stamp_or_none(run.deadline_at),
         "last_activity_at": stamp_or_none(run.last_activity_at),
         "exit_code": run.exit_code,
-        "duration_us": None if facts.duration is None else facts.duration // timedelta(microseconds=1),
+        "duration_us": _micros(facts.duration),
         "output_tail": run.output_tail,
         "summary": run.summary,
         "session_id": run.session_id,
@@ -104,6 +133,41 @@ def moving(row: RunRow) -> dict[str, object]:
         "tokens": facts.tokens,
         "worktree": written(facts.worktree),
     }
+
+
+def ended(row: RunRow) -> dict[str, object]:
+    """What an end changes of a run, by column."""
+    run, facts = row.run, row.facts
+    return {
+        "id": run.id,
+        "state": run.state.value,
+        "reason": run.reason,
+        "stage": None if run.stage is None else run.stage.value,
+        "error": run.error,
+        "ended_at": stamp_or_none(run.ended_at),
+        "last_activity_at": stamp_or_none(run.last_activity_at),
+        "exit_code": run.exit_code,
+        "duration_us": _micros(facts.duration),
+        "output_tail": run.output_tail,
+        "summary": run.summary,
+        "completion_id": run.completion_id,
+    }
+
+
+def told(event: NewRunEvent) -> dict[str, object]:
+    return {
+        "run": event.run,
+        "at": stamp(event.at),
+        "type": event.type,
+        "from_state": None if event.from_state is None else event.from_state.value,
+        "to_state": None if event.to_state is None else event.to_state.value,
+        "actor": event.actor,
+        "data": None if event.data is None else dict(event.data),
+    }
+
+
+def _micros(span: timedelta | None) -> int | None:
+    return None if span is None else span // timedelta(microseconds=1)
 
 
 def written(worktree: Mapping[str, str] | None) -> str | None:

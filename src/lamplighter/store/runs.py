@@ -2,13 +2,24 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.kit.errors import Conflict
-from lamplighter.kit.json_text import text_of
-from lamplighter.store.db import Db, Row, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.run_rows import NewRunEvent, Papers, RunEvent, RunRow, moving, run_event, run_row, written
+from lamplighter.store.db import Db, Row, instant_or_none, stamp
+from lamplighter.store.run_rows import (
+    NewRunEvent,
+    Papers,
+    RunEvent,
+    RunRow,
+    ended,
+    made,
+    moving,
+    run_event,
+    run_row,
+    told,
+    written,
+)
 from lamplighter.store.writes import Write
 
 ACTIVE_STATES = "state IN ('queued', 'enriching', 'ready', 'running')"
@@ -181,32 +192,7 @@ class Runs:
 
     def insert(self, row: RunRow, events: Iterable[NewRunEvent] = ()) -> None:
         """A new run as it was fired, and perhaps started, with the first events of its timeline."""
-        run, facts = row.run, row.facts
-        params = {
-            "id": run.id,
-            "automation_id": facts.automation_id,
-            "automation": run.automation,
-            "rig": facts.rig,
-            "action": facts.action,
-            "trigger_id": facts.trigger,
-            "trigger_kind": run.trigger_kind,
-            "trigger_event_id": run.trigger_event,
-            "definition": text_of(run.definition),
-            "attempt": run.attempt,
-            "retry_of": run.retries,
-            "causes": json.dumps(list(run.causes)) if run.causes else "[]",
-            "bead_id": facts.bead,
-            "created_at": stamp(run.created_at),
-            "state": run.state.value,
-            "lease_version": run.lease.version,
-            "lease_owner": run.lease.owner,
-            "lease_expires_at": stamp_or_none(run.lease.expires_at),
-            "node": facts.node,
-            "started_at": stamp_or_none(run.started_at),
-            "deadline_at": stamp_or_none(run.deadline_at),
-            "last_activity_at": stamp_or_none(run.last_activity_at),
-        }
-        self._db.write(INSERT, self._city, params)
+        self._db.write(INSERT, self._city, made(row))
         for event in events:
             self.add_event(event)
 
@@ -218,24 +204,8 @@ class Runs:
 
     def end(self, before: Run, after: RunRow) -> None:
         """As `swap`, for a run that has ended: all that its end changes."""
-        run, duration = after.run, after.facts.duration
-        params = {
-            "id": run.id,
-            "state": run.state.value,
-            "reason": run.reason,
-            "stage": None if run.stage is None else run.stage.value,
-            "error": run.error,
-            "ended_at": stamp_or_none(run.ended_at),
-            "last_activity_at": stamp_or_none(run.last_activity_at),
-            "exit_code": run.exit_code,
-            "duration_us": None if duration is None else duration // timedelta(microseconds=1),
-            "output_tail": run.output_tail,
-            "summary": run.summary,
-            "completion_id": run.completion_id,
-            "state_before": before.state.value,
-            "version_before": before.lease.version,
-        }
-        if not self._db.write(END, self._city, params):
+        expected = {"state_before": before.state.value, "version_before": before.lease.version}
+        if not self._db.write(END, self._city, ended(after) | expected):
             raise StaleRun(before.id)
 
     def get(self, run: str) -> RunRow | None:
@@ -351,7 +321,7 @@ class Runs:
 
     def add_event(self, event: NewRunEvent) -> None:
         """Numbered in the order in which they are added."""
-        self._db.write(ADD_EVENT, self._city, _told(event))
+        self._db.write(ADD_EVENT, self._city, told(event))
 
     def events(self, run: str) -> list[RunEvent]:
         rows = self._db.rows(EVENTS, {"city": self._city, "run": run})
@@ -407,15 +377,3 @@ class Runs:
 
     def _ids(self, sql: str, params: dict[str, object]) -> list[str]:
         return [row["id"] for row in self._db.rows(sql, params | {"city": self._city})]
-
-
-def _told(event: NewRunEvent) -> dict[str, object]:
-    return {
-        "run": event.run,
-        "at": stamp(event.at),
-        "type": event.type,
-        "from_state": None if event.from_state is None else event.from_state.value,
-        "to_state": None if event.to_state is None else event.to_state.value,
-        "actor": event.actor,
-        "data": None if event.data is None else dict(event.data),
-    }
