@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check fast format bench clean
+.PHONY: help up test torture check fast format bench clean
 
 help: ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -17,8 +17,11 @@ up: $(BIN)/.installed ## make a demo city under demo/ and run it; Ctrl-C stops i
 	@exec $(BIN)/lamp --city $(DEMO) up
 
 test: $(BIN)/.installed-test $(BIN)/.installed-agents ## every test, PostgreSQL and real agent programs included
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not agents"
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not agents and not torture"
 	$(BIN)/python -m pytest -q -m agents
+
+torture: $(BIN)/.installed-test ## long drills, one JSON line each; DRILLS=name picks some
+	$(BIN)/python -m pytest -q -p no:randomly -m torture tests/torture $(if $(DRILLS),-k "$(DRILLS)")
 
 check: $(BIN)/.installed-check ## format, lint, types, layers, then every test
 	$(BIN)/ruff format --check .
