@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.limits import TimeLimit
 from lamplighter.kit.sockets import reachable
 
 if TYPE_CHECKING:
@@ -61,10 +62,9 @@ class ControlServer:
             writer.close()
 
     async def _answer(self, reader: "asyncio.StreamReader", writer: "asyncio.StreamWriter") -> Mapping[str, Any]:
-        import asyncio
 
         try:
-            async with asyncio.timeout(READ_SECONDS):
+            async with TimeLimit(READ_SECONDS):
                 line = await reader.readline()
             # Only now: who is refused before his words are taken in finds the line broken, and never reads the answer.
             if not _same_user(writer.get_extra_info("socket")):

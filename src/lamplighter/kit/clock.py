@@ -4,6 +4,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
+from lamplighter.kit.limits import TimeLimit
+
 if TYPE_CHECKING:
     import asyncio  # costs a third of a short command's time, and those never wait
 
@@ -30,10 +32,8 @@ class SystemClock:
         return time.monotonic()
 
     async def wait(self, wake: "asyncio.Event", *, at_most: timedelta) -> bool:
-        import asyncio
-
         try:
-            async with asyncio.timeout(max(at_most.total_seconds(), 0)):
+            async with TimeLimit(at_most.total_seconds()):
                 await wake.wait()
         except TimeoutError:
             return False

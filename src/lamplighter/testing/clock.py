@@ -3,6 +3,8 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+from lamplighter.kit.limits import TimeLimit
+
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
@@ -49,7 +51,7 @@ class FakeClock:
 
     async def sleepers(self, count: int = 1, *, within: float = 10) -> None:
         """Until `count` tasks wait on this clock: the signal that a loop has done its work. Raises TimeoutError."""
-        async with asyncio.timeout(within), self._arrivals:
+        async with TimeLimit(within), self._arrivals:
             await self._arrivals.wait_for(lambda: len(self._sleepers) >= count)
 
     async def _tell_arrival(self) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lamplighter.domain.sessions.model import SessionName, SessionSpec
+from lamplighter.kit.limits import TimeLimit
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WAIT = timedelta(seconds=20)
@@ -42,6 +43,6 @@ def puppet(name: str, work_dir: Path, **fields: object) -> SessionSpec:
 
 async def until(check: Callable[[], Awaitable[bool]], *, within: timedelta = WAIT) -> None:
     """Wait until `check` holds; TimeoutError when it does not within the limit."""
-    async with asyncio.timeout(within.total_seconds()):
+    async with TimeLimit(within.total_seconds()):
         while not await check():  # noqa: ASYNC110  other processes set no event of ours
             await asyncio.sleep(0.01)

@@ -12,6 +12,7 @@ import pytest
 from lamplighter.domain.sessions.meta import DRAIN, ENV_SESSION, ENV_SESSION_ID, RESTART_REQUESTED
 from lamplighter.domain.sessions.model import SessionName, SessionSpec
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.limits import TimeLimit
 from lamplighter.ports.sessions import NoInput, SessionAlive, SessionProvider, SessionUnknown, StartFailed
 from lamplighter.testing.puppets import WAIT, puppet, until
 
@@ -266,5 +267,5 @@ def missing_program(spec: SessionSpec) -> SessionSpec:
 
 async def hear(endings: AsyncIterator[SessionName]) -> SessionName:
     """The next name of a stream of endings."""
-    async with asyncio.timeout(WAIT.total_seconds()):
+    async with TimeLimit(WAIT.total_seconds()):
         return await anext(endings)

@@ -10,6 +10,7 @@ import pytest
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.events import TOPIC, Event, EventFilter
+from lamplighter.kit.limits import TimeLimit
 from lamplighter.store.errors import StoreReadOnly
 from lamplighter.store.place import Place, open_direct, open_store
 from lamplighter.store.tx import DirectStore, Store, Tx
@@ -71,7 +72,7 @@ async def seen(store: Store, wakes: Wakes, count: int) -> list[Event]:
     """The events once there are `count` of them: on PostgreSQL a number comes a moment after the commit."""
     news = wakes.subscribe(TOPIC)
     try:
-        async with asyncio.timeout(WITHIN):
+        async with TimeLimit(WITHIN):
             while True:
                 news.clear()
                 found = await store.read(lambda tx: tx.events.after(0, limit=100_000))
@@ -137,7 +138,7 @@ class StoreContract:
         def exhausted(_tx: Tx) -> None:
             next(iter(()))
 
-        async with asyncio.timeout(WITHIN):
+        async with TimeLimit(WITHIN):
             outcomes = await asyncio.gather(
                 store.transact(exhausted), store.transact(say, "one"), store.read(exhausted), return_exceptions=True
             )
@@ -149,7 +150,7 @@ class StoreContract:
         def leaves(_tx: Tx) -> None:
             raise GeneratorExit
 
-        async with asyncio.timeout(WITHIN):
+        async with TimeLimit(WITHIN):
             outcomes = await asyncio.gather(
                 *(store.transact(leaves) for _ in range(8)), *(store.transact(say, "x") for _ in range(8)),
                 return_exceptions=True,
@@ -173,7 +174,7 @@ class StoreContract:
         gate = Gate()
         writing = asyncio.ensure_future(store.transact(gate.hold))
         await gate.reached()
-        async with asyncio.timeout(WITHIN):
+        async with TimeLimit(WITHIN):
             assert await store.read(appended) == 1
         gate.open()
         await writing
@@ -223,7 +224,7 @@ class StoreContract:
         mine.clear()
         other.clear()
         await store.transact(lambda tx: tx.wake("mine"))
-        async with asyncio.timeout(WITHIN):
+        async with TimeLimit(WITHIN):
             await mine.wait()
         assert not other.is_set()
 
@@ -238,7 +239,7 @@ class StoreContract:
             *(store.transact(fails) for _ in range(5)), store.transact(lambda tx: tx.wake("right")),
             return_exceptions=True,
         )  # fmt: skip
-        async with asyncio.timeout(WITHIN):
+        async with TimeLimit(WITHIN):
             await right.wait()
         assert not wrong.is_set()
         assert outcomes[-1] is None
@@ -248,7 +249,7 @@ class StoreContract:
         for count in range(1, 20):
             woken.clear()
             await store.transact(say, str(count))
-            async with asyncio.timeout(WITHIN):
+            async with TimeLimit(WITHIN):
                 await woken.wait()
             await seen(store, wakes, count)
 
