@@ -120,8 +120,9 @@ class TestWhere:
         gone.mkdir()
         code = "import os, sys; os.rmdir(os.getcwd()); from lamplighter.cli.main import run; sys.exit(run(['status']))"
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=gone, env=ENVIRONMENT, capture_output=True, text=True, check=False
-        )
+            # -P: as in the installed program, modules are not looked for in the working directory.
+            [sys.executable, "-P", "-c", code], cwd=gone, env=ENVIRONMENT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
         assert done.returncode == 5
         assert "Traceback" not in done.stderr
 

@@ -72,4 +72,4 @@ def _program(directory: Path, script: str) -> Program:
     launcher = directory / script.removesuffix(".py")
     launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{HERE / script}" "$@"\n')
     launcher.chmod(0o755)
-    return Program(str(launcher), directory, {"PATH": "/usr/bin:/bin"}, SystemClock().monotonic)
+    return Program(str(launcher), directory, {"PATH": "/usr/bin:/bin"})

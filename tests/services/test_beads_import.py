@@ -1,7 +1,7 @@
 """A bead file of Gas City, taken over once; and which store a city's beads live in."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,20 @@ MakeCity = Callable[..., OpenCity]
 
 
 @pytest.fixture
-def make_city(tmp_path: Path, fake_clock: FakeClock, ids: IdSource) -> MakeCity:
+def make_city(tmp_path: Path, fake_clock: FakeClock, ids: IdSource) -> Iterator[MakeCity]:
     root = tmp_path / "city"
+    cities: list[OpenCity] = []
 
     def opened(toml: str = '[beads]\nprovider = "file"\n', **env: str) -> OpenCity:
         settings = Settings(cwd=root, city=root, actor="human", run=None, env=env)
         create_city(root, settings)
         (root / "city.toml").write_text(f'[workspace]\nname = "city"\n{toml}')
-        return OpenCity(settings, CityPaths(root), fake_clock, ids)
+        cities.append(OpenCity(settings, CityPaths(root), fake_clock, ids))
+        return cities[-1]
 
-    return opened
+    yield opened
+    for city in cities:
+        city.close()
 
 
 @pytest.fixture

@@ -90,4 +90,4 @@ def bead_provider(city: OpenCity) -> str:
 def _program(city: OpenCity, path: str) -> "Program":
     from lamplighter.adapters.program import Program
 
-    return Program(path, city.paths.root, city.settings.env, city.clock.monotonic)
+    return Program(path, city.paths.root, city.settings.env)

@@ -1,10 +1,10 @@
 """What an agent is told from inside its session: its instructions, the work on its hook."""
 
 import os
-import signal
-import subprocess
 from dataclasses import dataclass
+from datetime import timedelta
 
+from lamplighter.adapters.child import Call, NotStarted, TookTooLong, TooMuchOutput, run_child_here
 from lamplighter.adapters.files.workshop import branches_of, with_own
 from lamplighter.app.agents import Agents, Named
 from lamplighter.app.wiring import OpenCity
@@ -14,7 +14,7 @@ from lamplighter.domain.city.session_env import session_environment
 from lamplighter.domain.city.variables import work_dir, work_query
 from lamplighter.kit.errors import LampError, NotFound
 
-QUERY_LIMIT_S = 30.0
+QUERY_LIMIT = timedelta(seconds=30)
 MOST = 20
 
 GENERIC = """\
@@ -92,23 +92,19 @@ def _queried(city: OpenCity, agent: Agent, name: str) -> str:
     place = work_dir(city.config.city, agent)
     parent = {**city.settings.env, "PATH": with_own(city.settings.env.get("PATH", os.defpath))}
     env = session_environment(city.config.city, agent, name, parent=parent, preset={}, work_dir=place)
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", work_query(agent)], cwd=place if place.is_dir() else city.paths.root, env=env, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+    where = place if place.is_dir() else city.paths.root
+    query = work_query(agent)
     try:
-        out, err = process.communicate(timeout=QUERY_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise QueryFailed(
-            f"The work query of `{name}` took longer than {QUERY_LIMIT_S:g} s.", hint=work_query(agent)
-        ) from None
-    if process.returncode and not out.strip():
+        ended = run_child_here(Call(("/bin/sh", "-c", query), where, env, QUERY_LIMIT))
+    except TookTooLong as error:
+        raise QueryFailed(f"The work query of `{name}` took longer than {error.seconds:g} s.", hint=query) from None
+    except (NotStarted, TooMuchOutput) as error:
+        raise QueryFailed(f"The work query of `{name}` failed: {error.message}", hint=query) from error
+    out, err = (text.decode(errors="replace") for text in (ended.output, ended.complaint))
+    if ended.exit_code and not out.strip():
         if err.strip():
             raise QueryFailed(
-                f"The work query of `{name}` ended with status {process.returncode}: {err.strip()[-500:]}",
-                hint=work_query(agent),
+                f"The work query of `{name}` ended with status {ended.exit_code}: {err.strip()[-500:]}", hint=query
             )
         return ""
     return out

@@ -29,4 +29,4 @@ def _script(city: OpenCity, script: str) -> Mail:
     from lamplighter.adapters.program import Program, script_path
 
     path = script_path(script, city.paths.root, city.settings.env.get("PATH"))
-    return ExecMail(Program(path, city.paths.root, city.settings.env, city.clock.monotonic, setting="[mail] provider"))
+    return ExecMail(Program(path, city.paths.root, city.settings.env, setting="[mail] provider"))

@@ -4,10 +4,10 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -15,7 +15,7 @@ from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.workshop import with_own
 from lamplighter.kit.errors import UsageError
 
-LIMIT_S = 30.0
+LIMIT = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,28 @@ def safe_name(paths: CityPaths) -> str:
     return f"{word}-{paths.city_id()[-6:]}"
 
 
-def run_all(commands: tuple[tuple[str, ...], ...]) -> list[str]:
+def run_all(commands: tuple[tuple[str, ...], ...], env: Mapping[str, str]) -> list[str]:
     """Run what can be run; returns what must be run by hand, with the reason behind it."""
     left: list[str] = []
     for command in commands:
         if shutil.which(command[0]) is None:
             left.append(shlex.join(command))
             continue
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
-        if done.returncode:
-            left.append(f"{shlex.join(command)}    # failed here: {(done.stderr or done.stdout).strip()[:200]}")
+        why = _failure(command, env)
+        if why is not None:
+            left.append(f"{shlex.join(command)}    # failed here: {why[:200]}")
     return left
+
+
+def _failure(command: tuple[str, ...], env: Mapping[str, str]) -> str | None:
+    """Why it failed; None where it did not."""
+    from lamplighter.adapters.child import Call, NotStarted, Output, TookTooLong, run_child_here
+
+    try:
+        ended = run_child_here(Call(command, None, env, LIMIT, output=Output.END))
+    except (NotStarted, TookTooLong) as error:
+        return error.message
+    return ended.output.decode(errors="replace").strip() if ended.exit_code else None
 
 
 def _systemd(paths: CityPaths, env: Mapping[str, str], *, system: bool) -> Unit:

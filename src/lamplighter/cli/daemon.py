@@ -82,7 +82,7 @@ def install(*, system: bool, only_print: bool) -> None:
         return
     unit.path.parent.mkdir(parents=True, exist_ok=True)
     unit.path.write_text(unit.content, encoding="utf-8")
-    left = service_units.run_all(unit.enable)
+    left = service_units.run_all(unit.enable, opened.settings.env)
     _tell_unit(f"Wrote {unit.path}.", str(unit.path), left)
 
 
@@ -97,7 +97,7 @@ def uninstall(*, system: bool) -> None:
     if not unit.path.exists():
         output.record({"path": str(unit.path), "left": []}, "The city is not installed as a service.")
         return
-    left = service_units.run_all(unit.disable)
+    left = service_units.run_all(unit.disable, opened.settings.env)
     unit.path.unlink()
     _tell_unit(f"Removed {unit.path}.", str(unit.path), left)
 

@@ -1,14 +1,19 @@
-"""One git command: in a process group of its own, with a time limit, and without questions."""
+"""One git command: with a time limit, and without questions."""
 
-import asyncio
 import contextlib
-import os
-import signal
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.adapters.child import (
+    Call,
+    Ended,
+    NotStarted,
+    TookTooLong,
+    TooMuchOutput,
+    run_child,
+    run_child_here,
+)  # fmt: skip
 from lamplighter.ports.worktrees import GitFailed
 
 LIMIT = timedelta(seconds=120)
@@ -25,61 +30,41 @@ class Git:
         self, env: Mapping[str, str], *, limit: timedelta = LIMIT, more: Mapping[str, str] | None = None
     ) -> None:
         self._env = {key: value for key, value in env.items() if not key.startswith("GIT_")} | _QUIET | dict(more or {})
-        self._limit = limit.total_seconds()
+        self._limit = limit
 
     def run(self, cwd: Path, *args: str) -> str:
         """What it printed. Raises GitFailed."""
-        return _printed(args, self._ended(args, self._start(cwd, args)))
+        with _told(args):
+            return _printed(args, run_child_here(self._call(cwd, args)))
 
     async def __call__(self, cwd: Path, *args: str) -> str:
         """What it printed. Raises GitFailed."""
-        return _printed(args, await self._awaited(cwd, args))
+        with _told(args):
+            return _printed(args, await run_child(self._call(cwd, args)))
 
     async def ok(self, cwd: Path, *args: str) -> bool:
         """Whether it succeeded, for commands that answer a question by their exit code."""
-        return (await self._awaited(cwd, args))[0] == 0
+        with _told(args):
+            return (await run_child(self._call(cwd, args))).exit_code == 0
 
-    async def _awaited(self, cwd: Path, args: tuple[str, ...]) -> tuple[int, bytes, bytes]:
-        process = self._start(cwd, args)
-        ending = asyncio.ensure_future(asyncio.to_thread(self._ended, args, process))
-        try:
-            return await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            _kill(process)
-            await asyncio.wait({ending})
-            ending.exception()  # killed, it has failed; nobody asks any more
-            raise
-
-    def _start(self, cwd: Path, args: tuple[str, ...]) -> "subprocess.Popen[bytes]":
-        try:
-            return subprocess.Popen(
-                ["git", *args], cwd=cwd, env=self._env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise GitFailed(args[0], str(error)) from error
-
-    def _ended(self, args: tuple[str, ...], process: "subprocess.Popen[bytes]") -> tuple[int, bytes, bytes]:
-        with process:
-            try:
-                said, complained = process.communicate(timeout=self._limit)
-            except subprocess.TimeoutExpired:
-                raise GitFailed(args[0], f"it took longer than {self._limit:g} s") from None
-            finally:
-                _kill(process)
-        return process.returncode, said, complained
+    def _call(self, cwd: Path, args: tuple[str, ...]) -> Call:
+        return Call(("git", *args), cwd, self._env, self._limit)
 
 
-def _printed(args: tuple[str, ...], ended: tuple[int, bytes, bytes]) -> str:
-    code, said, complained = ended
-    if code != 0:
-        lines = complained.decode("utf-8", "replace").strip().splitlines()
-        raise GitFailed(args[0], (lines[-1] if lines else f"exit code {code}").rstrip("."))
-    return said.decode("utf-8", "surrogateescape")
+@contextlib.contextmanager
+def _told(args: tuple[str, ...]) -> Iterator[None]:
+    try:
+        yield
+    except NotStarted as error:
+        raise GitFailed(args[0], error.reason) from error
+    except TookTooLong as error:
+        raise GitFailed(args[0], f"it took longer than {error.seconds:g} s") from None
+    except TooMuchOutput as error:
+        raise GitFailed(args[0], f"it printed more than {error.most} bytes") from None
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """The whole group, for git starts helpers and hooks, and they would keep the pipes open; nothing once it ended."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+def _printed(args: tuple[str, ...], ended: Ended) -> str:
+    if ended.exit_code != 0:
+        lines = ended.complaint.decode("utf-8", "replace").strip().splitlines()
+        raise GitFailed(args[0], (lines[-1] if lines else f"exit code {ended.exit_code}").rstrip("."))
+    return ended.output.decode("utf-8", "surrogateescape")

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.adapters.child import Call, NotStarted, Output, TookTooLong, run_child
 from lamplighter.adapters.sessions import output, shim
-from lamplighter.adapters.sessions.processes.table import Identity, Process, identity_of, is_alive
+from lamplighter.adapters.sessions.processes.table import Identity, Process, is_alive
 from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members
 from lamplighter.adapters.sessions.processes.watch import watch
 from lamplighter.adapters.sessions.records import Record, Records
@@ -54,25 +55,15 @@ class ShimCommands:
         started = self._clock.now()
         mark = self._ids.make("ses")
         env = dict(command.env) | {ENV_SESSION_ID: mark, ENV_SESSION: CHECK_SESSION, ENV_CITY_ID: self._city}
+        call = Call(("/bin/sh", "-c", command.line), command.work_dir, env, command.limit, output=Output.NONE)
+        code: int | None = None
         try:
-            child = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", command.line, cwd=command.work_dir, env=env, start_new_session=True,
-                stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-            )  # fmt: skip
-        except OSError as error:
-            raise CommandNotStarted(command.key, error.strerror or str(error)) from error
-        ended = asyncio.Event()
-        waiting = asyncio.create_task(child.wait())
-        waiting.add_done_callback(lambda _task: ended.set())
-        in_time = False
-        try:
-            in_time = await self._clock.wait(ended, at_most=command.limit)
-        finally:
-            if not waiting.done():
-                await self._end_check(child.pid, mark)
-                await waiting
-        code = waiting.result() if in_time else None
-        return CommandEnded(code, started, self._clock.now() - started, timed_out=not in_time)
+            code = (await run_child(call)).exit_code
+        except NotStarted as error:
+            raise CommandNotStarted(command.key, error.reason) from error
+        except TookTooLong:
+            pass  # told by there being no exit code
+        return CommandEnded(code, started, self._clock.now() - started, timed_out=code is None)
 
     async def stop(self, key: str, *, grace: timedelta) -> None:
         record = self._records.read(SessionName(key))
@@ -177,12 +168,6 @@ class ShimCommands:
         await self._ended_within(record, GRACE)
         roots = (parent,) if parent is not None else ()
         await end_all(self._table, lambda table: members(table, roots, marks), grace=timedelta(0))
-
-    async def _end_check(self, pid: int, mark: str) -> None:
-        who = identity_of(pid)
-        marks = Marks(mark, session="", city="")
-        roots = (who,) if who is not None else ()
-        await end_all(self._table, lambda table: members(table, roots, marks), grace=CHECK_GRACE)
 
     def _ended(self, record: Record, *, timed_out: bool) -> CommandEnded:
         _reap(shim.shim_of(self._home(record.name)))

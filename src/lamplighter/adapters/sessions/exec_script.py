@@ -1,15 +1,11 @@
 """Calls of a provider script: `<script> <op> [session] [args]`, each with a time limit."""
 
-import asyncio
-import contextlib
-import os
-import signal
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.adapters.child import Call, Ended, NotStarted, TookTooLong, run_child
 from lamplighter.kit.errors import LampError
-from lamplighter.kit.limits import TimeLimit
 from lamplighter.ports.sessions import ProviderUnavailable
 
 CALL_LIMIT = timedelta(seconds=30)
@@ -34,39 +30,23 @@ class Script:
         operation = words[0]
         if operation in self.unknown:
             return None
-        process = await self._spawn(words)
-        out, err = await _within(process, stdin.encode(), within, f"{self.path.name} {operation}")
-        if process.returncode == _UNKNOWN_OP:
+        ended = await self._ended(words, stdin.encode(), within)
+        if ended.exit_code == _UNKNOWN_OP:
             self.unknown.add(operation)
             return None
-        if process.returncode:
-            said = err.decode(errors="replace").strip()[-500:]
-            raise ScriptFailed(f"{self.path.name} {operation} failed: {said or f'status {process.returncode}'}")
-        return out.decode(errors="replace")
+        if ended.exit_code:
+            said = ended.complaint.decode(errors="replace").strip()[-500:]
+            raise ScriptFailed(f"{self.path.name} {operation} failed: {said or f'status {ended.exit_code}'}")
+        return ended.output.decode(errors="replace")
 
-    async def _spawn(self, words: tuple[str, ...]) -> asyncio.subprocess.Process:
+    async def _ended(self, words: tuple[str, ...], stdin: bytes, within: timedelta) -> Ended:
         try:
-            return await asyncio.create_subprocess_exec(
-                str(self.path), *words, env=self.env, start_new_session=True,
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            )  # fmt: skip
-        except OSError as error:
+            return await run_child(Call((str(self.path), *words), None, self.env, within, stdin=stdin))
+        except NotStarted as error:
             raise ProviderUnavailable(
-                f"The provider script {self.path} cannot be run: {error.strerror}.",
+                f"The provider script {self.path} cannot be run: {error.reason}.",
                 hint="Check [session] provider in city.toml, and that the script may be executed.",
             ) from error
-
-
-async def _within(
-    process: asyncio.subprocess.Process, stdin: bytes, within: timedelta, what: str
-) -> tuple[bytes, bytes]:
-    try:
-        async with TimeLimit(within.total_seconds()):
-            return await process.communicate(stdin)
-    except TimeoutError:
-        raise ProviderUnavailable(f"{what} did not answer within {within.total_seconds():g} s.") from None
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        except TookTooLong:
+            what = f"{self.path.name} {words[0]}"
+            raise ProviderUnavailable(f"{what} did not answer within {within.total_seconds():g} s.") from None

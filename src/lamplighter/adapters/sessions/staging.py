@@ -1,16 +1,14 @@
 """What is done around a start on this machine: overlay, copied files, shell commands."""
 
-import asyncio
 import os
 import shutil
-import signal
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.adapters.child import Call, NotStarted, Output, TookTooLong, run_child
 from lamplighter.domain.sessions.model import SessionSpec
 from lamplighter.kit.errors import LampError
-from lamplighter.kit.limits import TimeLimit
 from lamplighter.ports.sessions import StartFailed
 
 _OUTPUT_KEPT = 500
@@ -64,24 +62,19 @@ def check_command(spec: SessionSpec) -> None:
 
 
 async def run(command: str, *, work_dir: str, env: Mapping[str, str], within: timedelta) -> None:
-    """Run one shell command, its whole group killed at the limit. Raises SetupFailed with the end of its output."""
-    process = await asyncio.create_subprocess_exec(
-        "/bin/sh", "-c", command,
-        cwd=work_dir, env=dict(env), start_new_session=True,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    """Run one shell command, ended at the limit with all it started. Raises SetupFailed with the end of its output."""
+    call = Call(
+        ("/bin/sh", "-c", command), work_dir, env, within, output=Output.END, longest_output=_OUTPUT_KEPT
     )  # fmt: skip
     try:
-        async with TimeLimit(within.total_seconds()):
-            output, _ = await process.communicate()
-    except TimeoutError:
+        ended = await run_child(call)
+    except NotStarted as error:
+        raise SetupFailed(f"`{command}` did not start: {error.reason}.", hint=error.hint) from error
+    except TookTooLong:
         raise SetupFailed(f"`{command}` took longer than {within.total_seconds():g} s.") from None
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if process.returncode:
-        said = output.decode(errors="replace").strip()[-_OUTPUT_KEPT:]
-        raise SetupFailed(f"`{command}` ended with status {process.returncode}: {said}")
+    if ended.exit_code:
+        said = ended.output.decode(errors="replace").strip()
+        raise SetupFailed(f"`{command}` ended with status {ended.exit_code}: {said}")
 
 
 def _overlay(source: Path, work_dir: Path) -> None:

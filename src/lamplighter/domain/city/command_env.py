@@ -7,8 +7,8 @@ from lamplighter.domain.city.model import City
 # Who the daemon was started by or for must not be taken for who the command is.
 _DROPPED = frozenset(
     {"GC_AGENT", "GC_DIR", "GC_RIG", "GC_DRAIN", "GC_DRAIN_ACK", "GC_RESTART_REQUESTED", "LAMP_AGENT", "LAMP_DIR",
-     "LAMP_RIG", "LAMP_RUN_ID", "LAMP_ACTOR", "LAMP_SESSION", "LAMP_SESSION_ID", "LAMP_CITY_ID", "LAMP_CRASH_AT",
-     "LAMP_TRIGGER_FILE", "LAMP_RUN_TOKEN_FILE", "LAMP_API_URL", "AUTOMATION_DIR"}
+     "LAMP_RIG", "LAMP_RUN_ID", "LAMP_ACTOR", "LAMP_SESSION", "LAMP_SESSION_ID", "LAMP_CITY_ID", "LAMP_CHILD_ID",
+     "LAMP_CRASH_AT", "LAMP_TRIGGER_FILE", "LAMP_RUN_TOKEN_FILE", "LAMP_API_URL", "AUTOMATION_DIR"}
 )  # fmt: skip
 
 

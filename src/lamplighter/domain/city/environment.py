@@ -29,9 +29,10 @@ _GAS_CITY = {
 # Read elsewhere, or set by us for sessions, runs and commands: names that are known, and set no key of the file.
 _OWN = frozenset(
     f"{OURS}{name}" for name in (
-        "ACTOR", "AGENT", "API_URL", "AUTOMATION", "CITY", "CITY_ID", "COMPLETE", "CONFIG_FIELDS", "CRASH_AT", "DIR",
-        "HEADLESS", "MCP_TOKEN", "POOL", "PROCESS_NAMES", "RIG", "RUN_ID", "RUN_TOKEN_FILE", "SELECTOR_KEY",
-        "SELECTOR_MODEL", "SELECTOR_PROTOCOL", "SELECTOR_URL", "SESSION", "SESSION_ID", "STARTED_AT", "TRIGGER_FILE",
+        "ACTOR", "AGENT", "API_URL", "AUTOMATION", "CHILD_ID", "CITY", "CITY_ID", "COMPLETE", "CONFIG_FIELDS",
+        "CRASH_AT", "DIR", "HEADLESS", "MCP_TOKEN", "POOL", "PROCESS_NAMES", "RIG", "RUN_ID", "RUN_TOKEN_FILE",
+        "SELECTOR_KEY", "SELECTOR_MODEL", "SELECTOR_PROTOCOL", "SELECTOR_URL", "SESSION", "SESSION_ID", "STARTED_AT",
+        "TRIGGER_FILE",
     )
 )  # fmt: skip
 

@@ -11,6 +11,8 @@ from types import MappingProxyType
 
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 
+ENV_CHILD_ID = "LAMP_CHILD_ID"
+"""The call of a child process that a process descends from; see adapters/child.py."""
 _PROC = Path("/proc")
 _PS_COLUMNS = "pid=,ppid=,stat=,lstart=,command="
 _PS_LIMIT_S = 10
@@ -36,6 +38,7 @@ class Process:
     session_id: str = ""
     session: str = ""
     city: str = ""
+    child_id: str = ""
 
     def identity(self) -> Identity:
         return Identity(self.pid, self.start, boot_id())
@@ -101,6 +104,7 @@ def parse_ps(text: str) -> Iterator[Process]:
             session_id=marks.get(ENV_SESSION_ID, ""),
             session=marks.get(ENV_SESSION, ""),
             city=marks.get(ENV_CITY_ID, ""),
+            child_id=marks.get(ENV_CHILD_ID, ""),
         )
 
 
@@ -142,7 +146,7 @@ def _all_from_proc(known: Mapping[int, Process]) -> Iterator[Process]:
         if entry.isdigit() and (process := _one_from_proc(int(entry))) is not None:
             before = known.get(process.pid)
             if before is not None and before.start == process.start and before.session_id:
-                marks = (before.session_id, before.session, before.city)
+                marks = (before.session_id, before.session, before.city, before.child_id)
                 yield Process(process.pid, process.parent, process.start, process.name, process.zombie, *marks)
             else:
                 yield _with_session(process)
@@ -150,7 +154,7 @@ def _all_from_proc(known: Mapping[int, Process]) -> Iterator[Process]:
 
 def _with_session(process: Process) -> Process:
     data = _read(f"/proc/{process.pid}/environ")
-    if data is None or ENV_SESSION_ID.encode() not in data:
+    if data is None or (ENV_SESSION_ID.encode() not in data and ENV_CHILD_ID.encode() not in data):
         return process
     marks = dict(item.split(b"=", 1) for item in data.split(b"\0") if item.startswith(b"LAMP_") and b"=" in item)
 
@@ -166,4 +170,5 @@ def _with_session(process: Process) -> Process:
         session_id=value(ENV_SESSION_ID),
         session=value(ENV_SESSION),
         city=value(ENV_CITY_ID),
+        child_id=value(ENV_CHILD_ID),
     )
