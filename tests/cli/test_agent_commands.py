@@ -111,6 +111,44 @@ def test_a_daemon_in_the_background_keeps_agents_and_takes_them_down(make: Make,
     assert not (root / ".gc/daemon.pid").exists()
 
 
+# Reads nothing of what it is told on standard input, and leaves what it starts to itself.
+DEAF_PROVIDER = """#!/bin/sh
+home=$(dirname "$0")/kept; mkdir -p "$home"
+case $1 in
+start) setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! >"$home/$2.pid" ;;
+stop) [ -f "$home/$2.pid" ] && kill "$(cat "$home/$2.pid")"; rm -f "$home/$2."*; exit 0 ;;
+process-alive) kill -0 "$(cat "$home/$2.pid")" 2>/dev/null && echo true || echo false ;;
+list-running) cd "$home" && for file in *.pid; do [ -f "$file" ] && echo "${file%.pid}"; done; exit 0 ;;
+set-meta) case $3 in LAMP_*_ID) cat >"$home/$2.$3" ;; esac ;;
+get-meta) cat "$home/$2.$3" 2>/dev/null; exit 0 ;;
+*) exit 2 ;;
+esac
+"""
+
+
+def test_a_provider_script_that_reads_no_input_and_leaves_helpers_keeps_agents_running(
+    make: Make, tmp_path: Path
+) -> None:
+    script = tmp_path / "deaf.sh"
+    script.write_text(DEAF_PROVIDER)
+    script.chmod(0o755)
+    root = make(MAYOR, provider=f"exec:{script}")
+    assert lamp("daemon", "start", cwd=root).code == 0
+    until(lambda: agents(root)["mayor"]["state"] == "running")
+    assert problems(root) == {}
+    stopped = lamp("stop", cwd=root)
+    assert (stopped.code, stopped.err) == (0, "")
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_command_before_the_start_may_leave_a_helper_behind(make: Make) -> None:
+    root = make(MAYOR + 'pre_start = ["setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! >helper"]\n')
+    assert lamp("start", cwd=root).out == "Started agent `mayor` (initial start).\nCity started.\n"
+    helper = int((root / "helper").read_text())
+    assert alive(helper)
+    os.kill(helper, 9)
+
+
 def test_a_daemon_that_cannot_run_says_why_at_once(make: Make) -> None:
     root = make()
     (root / "city.toml").write_text("[broken")

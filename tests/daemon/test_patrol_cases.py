@@ -395,6 +395,15 @@ async def test_a_pool_check_that_fails_keeps_what_runs_and_says_so_and_harms_nob
     assert said in fake_town.patrol.problems["pool hand"]
 
 
+async def test_a_pool_check_that_leaves_a_helper_behind_has_answered(fake_town: Town) -> None:
+    object.__setattr__(fake_town.check, "limit", timedelta(seconds=10))
+    helper = "setsid sleep 20 >/dev/null 2>&1 </dev/null & sleep 20 &"
+    fake_town.declare(pool("hand", most=3, check=f"{helper} echo 2"))
+    await fake_town.patrolled()
+    assert await fake_town.alive() == ["hand-1", "hand-2"]
+    assert fake_town.patrol.problems == {}
+
+
 async def test_a_session_somebody_is_attached_to_is_spared(fake_town: Town) -> None:
     fake_town.declare(agent("mayor", idle_timeout="15m"))
     await fake_town.patrolled()

@@ -1,0 +1,130 @@
+"""Runs every test in groups, and tells how long each took; the last line is the sum, as pytest would say it.
+
+The whole suite runs on the interpreter that runs this file. What depends least on anything else runs on each other
+supported interpreter of this machine too, in a virtual environment of its own.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+OLDEST = (3, 11)
+NEWEST_LOOKED_FOR = 15
+ELSEWHERE = ("tests/unit", "tests/property", "tests/services", "tests/daemon")
+"""The parts that run on the other interpreters."""
+PROBE = "import sys, sqlite3, ssl, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
+SUMMARY = re.compile(r"^=*\s*(?:\d+ \w+, )*\d+ \w+ in [\d.]+s\b")
+NO_TESTS = 5
+
+
+@dataclass
+class Group:
+    name: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+
+
+def main() -> int:
+    workers = os.environ.get("WORKERS", "2")
+    side_by_side = ("-n", workers, "--dist", "worksteal")
+    here = sys.executable
+    groups = [
+        tested("the rest", here, *side_by_side, "--ignore=tests/crash", "-m", "not agents and not torture"),
+        tested("crash", here, *side_by_side, "tests/crash", "-m", "not agents and not torture"),
+        tested("agents", here, "-m", "agents"),
+    ]
+    others = dict(interpreters())
+    for version, program in others.items():
+        groups.append(elsewhere(version, program, side_by_side))
+    tell(groups)
+    if not others:
+        print("No other Python from 3.11 on was found here: only this one was tested.")
+    failed = sum(group.failed for group in groups)
+    print(f"{sum(group.passed for group in groups)} passed, {failed} failed, ", end="")
+    print(f"{sum(group.skipped for group in groups)} skipped in {sum(group.seconds for group in groups):.0f}s")
+    return 1 if failed else 0
+
+
+def interpreters() -> Iterator[tuple[str, str]]:
+    """The other supported versions, one program for each, by version."""
+    own = "{}.{}".format(*sys.version_info[:2])
+    found: dict[str, str] = {}
+    for program in candidates():
+        version = version_of(program)
+        if version and version != own and tuple(map(int, version.split("."))) >= OLDEST:
+            found.setdefault(version, program)
+    yield from sorted(found.items())
+
+
+def candidates() -> Iterator[str]:
+    """Along PATH, then where pyenv and uv keep theirs, the newest first."""
+    names = [f"python3.{minor}" for minor in range(OLDEST[1], NEWEST_LOOKED_FOR + 1)]
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        yield from (str(path) for name in names if (path := Path(folder) / name).is_file())
+    for kept in (Path.home() / ".pyenv/versions", Path.home() / ".local/share/uv/python"):
+        yield from (str(path) for path in sorted(kept.glob("*/bin/python3"), reverse=True))
+
+
+def version_of(program: str) -> str:
+    """Empty for one that does not run, or from which no virtual environment can be made."""
+    try:
+        done = subprocess.run([program, "-c", PROBE], capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def elsewhere(version: str, program: str, options: Sequence[str]) -> Group:
+    name = f"Python {version}"
+    ready = f".venv-{version}/bin/.installed-test"
+    began = time.monotonic()
+    made = subprocess.run(["make", "--no-print-directory", ready, f"OTHER={program}"], check=False)
+    if made.returncode:
+        print(f"{name}: {program} was found, but what the tests need could not be installed for it.")
+        return Group(name, failed=1, seconds=time.monotonic() - began)
+    return tested(name, f".venv-{version}/bin/python", *options, *ELSEWHERE, "-m", "not agents and not torture")
+
+
+def tested(name: str, python: str, *arguments: str) -> Group:
+    """One run of pytest, its output shown as it comes; a run that fails without a failed test counts as one."""
+    print(f"\n── {name} ──", flush=True)
+    group, began = Group(name), time.monotonic()
+    command = [python, "-m", "pytest", "-q", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as running:
+        for line in running.stdout or ():
+            print(line, end="", flush=True)
+            if SUMMARY.match(line):
+                count(group, line)
+    group.seconds = time.monotonic() - began
+    if running.returncode not in {0, NO_TESTS} and not group.failed:
+        group.failed = 1
+    return group
+
+
+def count(group: Group, line: str) -> None:
+    group.passed = group.failed = group.skipped = 0
+    for number, what in COUNT.findall(line):
+        if what == "passed":
+            group.passed += int(number)
+        elif what == "skipped":
+            group.skipped += int(number)
+        else:
+            group.failed += int(number)
+
+
+def tell(groups: Sequence[Group]) -> None:
+    print()
+    for group in groups:
+        print(f"{group.name:<14} {group.passed:>5} passed {group.failed:>4} failed {group.seconds:>6.0f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
