@@ -135,6 +135,7 @@ class ShimCommands:
         record = self._records.create(
             spec, self._ids.make("ses"), self._clock.now(), lambda home: _furnish(home, command.files)
         )
+        self._running[name] = record
         home = self._home(name)
         paths = {variable: str(home / _file_of(variable)) for variable in command.files}
         crash_point(CrashPoint.COMMAND_BEFORE_LAUNCH)
