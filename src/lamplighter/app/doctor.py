@@ -1,10 +1,13 @@
 """Looking a city over: each check says what it found, and what to do or what it mended."""
 
+import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from lamplighter.adapters.control import ask
@@ -15,6 +18,9 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.kit.errors import LampError
 
 LOW_DISK = 200 << 20
+LOW_INODES = 1000
+WRITTEN = ("commands", "sessions", "sessions-tmux", "runs", "agents", "artifacts", "worktrees")
+"""Directories below `.gc` that are made when first needed."""
 
 
 class Level(StrEnum):
@@ -61,6 +67,20 @@ def _structure(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001 
         yield Finding("structure", Level.MENDED, f"{runtime} had mode {mode:o}; it is 700 now.")
     else:
         yield Finding("structure", Level.PROBLEM, f"{runtime} has mode {mode:o}: others can read it.", "Use --fix.")
+    yield from _unwritable(runtime)
+
+
+def _unwritable(runtime: Path) -> Iterator[Finding]:
+    """A file is made in each place that starts write to, where that is there."""
+    for place in (runtime, *(runtime / name for name in WRITTEN)):
+        if not os.path.lexists(place):
+            continue
+        try:
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            advice = "Mend its owner and mode, or its disk; what is no directory must be moved away."
+            yield Finding("structure", Level.PROBLEM, f"{place} cannot be written: {error.strerror}.", advice)
 
 
 def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
@@ -102,6 +122,7 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     if pid is not None:
         state = ask(city.paths.socket, "status", within=2.0)
         yield Finding("controller", Level.OK, f"Process {pid} runs the city and answers.")
+        yield from _descriptors(state)
         for name, problem in {"config": state["config_error"], **state["problems"]}.items():
             if problem:
                 yield Finding("controller", Level.PROBLEM, f"{name}: {problem}", "See its log.")
@@ -115,6 +136,13 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
             yield Finding("controller", Level.MENDED, f"Removed {left.name}, left by a controller that is gone.")
         else:
             yield Finding("controller", Level.PROBLEM, f"{left.name} was left by a dead controller.", "Use --fix.")
+
+
+def _descriptors(state: dict[str, Any]) -> Iterator[Finding]:
+    """That they run short is one of the controller's own problems."""
+    used = state.get("descriptors")
+    if used is not None:
+        yield Finding("controller", Level.OK, f"{used['open']} of {used['limit']} file descriptors are open.")
 
 
 def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
@@ -201,3 +229,6 @@ def _disk(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     free = shutil.disk_usage(city.paths.runtime).free
     level = Level.PROBLEM if free < LOW_DISK else Level.OK
     yield Finding("disk", level, f"{free >> 20} MiB are free.", "Free some space." if level is Level.PROBLEM else "")
+    found = os.statvfs(city.paths.runtime)
+    if found.f_files and found.f_favail < LOW_INODES:  # a file system without inodes has none of either
+        yield Finding("disk", Level.PROBLEM, f"{found.f_favail} inodes are free.", "Remove files that nobody needs.")

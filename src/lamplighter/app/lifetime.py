@@ -30,6 +30,7 @@ class Lifetime:
         """Until told to stop; `live` hears whether it is the first time. After its proof of life was lost it starts
         anew, once the database is back.
         """
+        asyncio.get_running_loop().set_exception_handler(_tell)
         fenced, waits = False, 0
         while not self.told.is_set():
             try:
@@ -75,3 +76,8 @@ async def if_possible(farewell: Callable[..., Awaitable[object]], *args: Any) ->
         await farewell(*args)
     except LampError as error:
         log.get().warning("stop.incomplete", error=error.message)
+
+
+def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """An exception that nobody was there to take: of a callback, of a connection, of a task that was forgotten."""
+    log.get().error("loop.error", error=context.get("message"), exc_info=context.get("exception"))

@@ -35,11 +35,12 @@ from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import SessionName
-from lamplighter.kit import aio, heap, log
+from lamplighter.kit import aio, descriptors, heap, log
 from lamplighter.kit.clock import SystemClock, rfc3339
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
+from lamplighter.kit.tasks import spawn
 from lamplighter.services import owners, runs
 from lamplighter.services.agents import View, agent_rows
 from lamplighter.services.overview import Overview, overview
@@ -65,6 +66,7 @@ def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
     paths = locate(settings)
     lock = ControllerLock(paths.lock)
     lock.take()  # before anything is touched
+    descriptors.raise_limit()
     try:
         aio.run(_Process(settings, paths).run(started))
     finally:
@@ -85,6 +87,7 @@ def run_once(settings: Settings) -> Pass:
     paths = locate(settings)
     lock = ControllerLock(paths.lock)
     lock.take()
+    descriptors.raise_limit()
     try:
         return aio.run(_Process(settings, paths).once())
     finally:
@@ -203,7 +206,7 @@ class _Process:
         return [Phase("reload", self._reloader.tick), *agents, *shared, *own]
 
     async def _notice_changes(self, controller: Controller) -> None:
-        early = asyncio.create_task(self._look_once(controller), name="watch is ready")
+        early = spawn(self._look_once(controller), name="watch is ready")
         try:
             async for _ in self._watch.changes():
                 self._look_again(controller)
@@ -301,6 +304,7 @@ class _Process:
                 "last_tick_at": None if last is None else rfc3339(last),
                 "api": self._http.url,
                 "config_error": self._reloader.error,
+                "descriptors": {"open": descriptors.count_open(), "limit": descriptors.limit()},
                 "problems": controller.ticks.problems | self._tower.patrol.problems,
             }
 

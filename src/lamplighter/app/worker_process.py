@@ -19,13 +19,13 @@ from lamplighter.daemon.automations import AutomationLoops
 from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
 from lamplighter.daemon.ticks import Phase, Ticks
-from lamplighter.daemon.upkeep import Upkeep
+from lamplighter.daemon.upkeep import Upkeep, check_descriptors
 from lamplighter.domain.city.limits import plain_name
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import City
 from lamplighter.domain.city.reload import Refused, Swap, judge
 from lamplighter.domain.nodes.model import Node
-from lamplighter.kit import aio, log
+from lamplighter.kit import aio, descriptors, log
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import LampError, NotFound, UsageError
 from lamplighter.kit.ids import IdSource
@@ -68,6 +68,7 @@ def run_worker(settings: Settings, wanted: Wanted, *, started: Callable[[Working
     """Work until told to stop. Raises NeedsPostgres, NodeTaken, and whatever is wrong with the city's files."""
     if wanted.name is not None and (wrong := plain_name(wanted.name)):
         raise UsageError(f"--name: {wrong}.")
+    descriptors.raise_limit()
     aio.run(_Worker(settings, locate(settings), wanted).run(started))
 
 
@@ -130,6 +131,7 @@ class _Worker:
         for_node = [*loops.upkeep().of_node(city), loops.tidy_phase()]
         return [
             Phase("clock", upkeep.check_clock),
+            Phase("descriptors", check_descriptors),
             Phase("owners", upkeep.bury_dead),
             holding.phase(),
             *map(shared.for_node, for_node),

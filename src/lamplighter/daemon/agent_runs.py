@@ -25,7 +25,9 @@ from lamplighter.kit import log
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.descriptors import OutOfDescriptors
 from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.kit.tasks import spawn
 from lamplighter.ports.run_workshop import RunOrder, RunWorkshop
 from lamplighter.ports.sessions import GRACE, SessionAlive, SessionProvider, StartFailed
 from lamplighter.ports.worktrees import GitFailed, Kept, NoWorktree, Worktree, Worktrees
@@ -91,12 +93,10 @@ class AgentRuns:
         try:
             plan = await self._plan(fresh)
             begun = await self._begun(fresh, plan)
-        except CannotRun as error:
-            return _not_begun(error.reason, error)
-        except GitFailed as error:
-            return _not_begun("worktree_failed", error)
-        except StartFailed as error:
-            return replace(_not_begun("not_started", error), output_tail=error.output[-TAIL:])
+        except LampError as error:
+            if isinstance(error, Unavailable) and not isinstance(error, OutOfDescriptors):
+                raise  # what is away is waited for
+            return _not_begun(error)
         return await self._follow(begun, plan)
 
     async def _plan_if_any(self, row: RunRow) -> RunPlan | None:
@@ -146,7 +146,9 @@ class AgentRuns:
         try:
             spec = await asyncio.to_thread(self.workshop.prepare, self.scene.city, order)
         except OSError as error:
-            raise StartFailed(SessionName(row.run.id), f"{error.filename}: {error.strerror}") from error
+            raise StartFailed(SessionName(row.run.id), _told_of(error)) from error
+        except Unavailable as error:
+            raise StartFailed(SessionName(row.run.id), error.message.rstrip("."), hint=error.hint) from error
         starting = asyncio.ensure_future(self.sessions.start(spec))
         try:
             return await asyncio.shield(starting)
@@ -169,6 +171,8 @@ class AgentRuns:
             made = await self.worktrees.ensure(row.run.id, plan.directory)
         except NoWorktree as error:
             return _Place(plan.directory, "none", error.message)
+        except OSError as error:
+            raise GitFailed("worktree", _told_of(error)) from error
         await self.store.transact(executing.worktree_made, row.run.id, _told(made))
         return _Place(made.work_dir, "worktree")
 
@@ -336,7 +340,7 @@ class AgentRuns:
                     async for name in endings:
                         self._ended.setdefault(name, asyncio.Event()).set()
 
-            self._listening = asyncio.create_task(hear(), name="run sessions")
+            self._listening = spawn(hear(), name="run sessions")
 
 
 def _never_ran(seen: Seen) -> bool:
@@ -344,9 +348,26 @@ def _never_ran(seen: Seen) -> bool:
     return not seen.alive and seen.pid is None and seen.exit_status is None
 
 
-def _not_begun(reason: str, error: LampError) -> runs.Ending:
+def _not_begun(error: LampError) -> runs.Ending:
+    reason = _reason(error)
     state = RunState.SKIPPED if reason == SkipReason.PROJECT_MISSING else RunState.FAILED
-    return runs.Ending(state, reason, Stage.EXECUTION, error=error.message)
+    tail = error.output[-TAIL:] if isinstance(error, StartFailed) else ""
+    return runs.Ending(state, reason, Stage.EXECUTION, error=error.message, output_tail=tail)
+
+
+def _reason(error: LampError) -> str:
+    match error:
+        case CannotRun():
+            return error.reason
+        case GitFailed():
+            return "worktree_failed"
+        case _:
+            return "not_started"
+
+
+def _told_of(error: OSError) -> str:
+    why = error.strerror or str(error)
+    return f"{error.filename}: {why}" if error.filename else why
 
 
 def _told(worktree: Worktree) -> dict[str, str]:

@@ -23,6 +23,7 @@ from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
+from lamplighter.kit.tasks import spawn
 from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.ports.beads import BeadStore
 from lamplighter.ports.commands import CommandRunner
@@ -184,7 +185,7 @@ class AutomationLoops:
 
     async def work_off(self) -> None:
         """Work until nothing is due and nothing is under way, with leases kept and calls to stop heard."""
-        watching = asyncio.create_task(self.worker.loop(), name="watch")
+        watching = spawn(self.worker.loop(), name="watch")
         try:
             await self.dispatcher.drain()
         except asyncio.CancelledError:

@@ -78,8 +78,8 @@ class Conditions:
         try:
             async with self._room:
                 await self._ask_now(check)
-        except LampError as error:
-            log.get().warning("condition.failed", automation=check.row.scoped_name, error=error.message)
+        except (LampError, OSError) as error:
+            log.get().warning("condition.failed", automation=check.row.scoped_name, error=str(error))
         finally:
             self._asking.discard(key)
 

@@ -10,6 +10,7 @@ from lamplighter.domain.city.model import Agent
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.tasks import spawn
 from lamplighter.ports.agents import PoolCheck, Work
 
 SIDE_BY_SIDE = 8
@@ -40,7 +41,7 @@ class Demand:
             due = self._asked.get(name, float("-inf")) + (floor.total_seconds() if _has_check(pool) else 0.0)
             if name not in self._asking and now >= due and pool.pool is not None and pool.pool.max > 0:
                 self._asked[name] = now
-                task = asyncio.create_task(self._ask(loaded, pool), name=f"check {name}")
+                task = spawn(self._ask(loaded, pool), name=f"check {name}")
                 self._asking[name] = task
                 task.add_done_callback(lambda _, name=name: self._asking.pop(name, None))  # type: ignore[misc]  # a bound default
 
@@ -63,11 +64,11 @@ class Demand:
                     self.known[name] = await self.check(loaded, pool)
             else:
                 self.known[name] = await self.work.demand(name)
-        except LampError as error:
+        except (LampError, OSError) as error:
             self.known[name] = None
-            if self.problems.get(name) != error.message:
-                log.get().warning("pool.check_failed", pool=name, error=error.message)
-            self.problems[name] = error.message
+            if self.problems.get(name) != str(error):
+                log.get().warning("pool.check_failed", pool=name, error=str(error))
+            self.problems[name] = str(error)
         else:
             self.problems.pop(name, None)
         if first or before != self.known[name]:

@@ -1,6 +1,7 @@
 """The outbox at work: recover, claim a batch, handle side by side; woken by new items and by the next due time."""
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,12 +12,14 @@ from lamplighter.daemon.ticks import Waker
 from lamplighter.daemon.worker import Worker
 from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.outbox import Item
+from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
 from lamplighter.services import outbox, runs
+from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.outbox import TOPIC as OUTBOX
 from lamplighter.store.tx import Store
 
@@ -59,12 +62,20 @@ class Dispatcher:
     async def loop(self) -> None:
         self._loop = asyncio.current_task()
         self.worker.room_made = self._room_made
-        await self.worker.sweep()
-        await (
-            self.tick()
-        )  # what a dead process had under way is taken up before its litter is cleared, which takes longer
-        await self.worker.clear()
+        # What a dead process had under way is taken up before its litter is cleared, which takes longer.
+        await self._tidied(self.worker.sweep())
+        await self.tick()
+        await self._tidied(self.worker.clear())
         await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
+
+    async def _tidied(self, tidying: Awaitable[None]) -> None:
+        """A directory in disorder keeps nobody from working; what is left is tidied at the next start."""
+        try:
+            await tidying
+        except StoreUnavailable:
+            raise
+        except (LampError, OSError) as error:
+            log.get().warning("commands.not_tidied", error=str(error))
 
     def until_next(self) -> timedelta:
         """Nothing was claimed though something is due: held back by a pause, by another process or for want of room."""

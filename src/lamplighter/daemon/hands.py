@@ -25,6 +25,7 @@ from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.outlook import pool_of
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.descriptors import OutOfDescriptors
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.agents import Work, Workshop
 from lamplighter.ports.sessions import GRACE, SessionAlive, SessionProvider, SessionUnknown
@@ -60,8 +61,8 @@ class Hands:
                 if not await self._one(action, building):
                     return False
         finally:
-            if building is not None and not building.done():
-                building.cancel()
+            if building is not None and not building.cancel() and not building.cancelled():
+                building.exception()  # read here where no start came to it; else whoever awaited it has told
             self.memory.flush_soon()
         return True
 
@@ -133,7 +134,8 @@ class Hands:
 
     def _not_started(self, session: SessionName, name: str, reason: str, error: LampError, at: datetime) -> None:
         self.problems[f"agent {name}"] = error.message
-        self.memory.failed(name, session, reason, error, at=at)
+        counted = not isinstance(error, OutOfDescriptors)  # it is this process's trouble, and nobody's crash
+        self.memory.failed(name, session, reason, error, at=at, counted=counted)
         self.done.append(f"Agent `{name}` did not start: {error.message}")
         log.get().warning("agent.start_failed", agent=name, session=session, error=error.message, hint=error.hint)
 

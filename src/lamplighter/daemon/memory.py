@@ -13,6 +13,7 @@ from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import Fenced, LampError, Unavailable
 from lamplighter.kit.ids import IdSource
+from lamplighter.kit.tasks import spawn
 from lamplighter.services import sessions
 from lamplighter.services.sessions import Began, Ended, Fact, Noted, Told
 from lamplighter.store.agents import AgentStart
@@ -70,11 +71,14 @@ class Memory:
         event = self.event("agent.started" if told else "agent.adopted", agent, reason, payload)
         self.add(seen.name, Began(start, row if seen.session_id else None, event))
 
-    def failed(self, agent: str, session: SessionName, reason: str, error: LampError, *, at: datetime) -> None:
-        self.histories[session] = self.of(session).failed(at)
+    def failed(
+        self, agent: str, session: SessionName, reason: str, error: LampError, *, at: datetime, counted: bool
+    ) -> None:
+        self.histories[session] = self.of(session).failed(at, counted=counted)
         start = AgentStart(
-            self.ids.make("ast"), session, agent, "", at, reason, failure=error.message, ended_at=self.clock.now()
-        )
+            self.ids.make("ast"), session, agent, "", at, reason, failure=error.message, counted=counted,
+            ended_at=self.clock.now(),
+        )  # fmt: skip
         event = self.event("agent.start_failed", agent, error.message, {"session": session, "hint": error.hint})
         self.add(session, Began(start, None, event))
 
@@ -112,7 +116,7 @@ class Memory:
     def flush_soon(self) -> None:
         """Record what waits, and nobody waits for that: an agent that ends meanwhile is relit before it is done."""
         if self._soon is None:
-            self._soon = asyncio.create_task(self._flush_aside(), name="agents' records")
+            self._soon = spawn(self._flush_aside(), name="agents' records")
 
     async def _flush_aside(self) -> None:
         await asyncio.sleep(0)  # who comes in this same turn of the loop is served along

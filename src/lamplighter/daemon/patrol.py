@@ -18,6 +18,7 @@ from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.loop import every
+from lamplighter.kit.tasks import spawn
 from lamplighter.ports.agents import PoolCheck, Work, Workshop
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.store.sessions import SessionEnd
@@ -124,7 +125,7 @@ class Patrol:
         if seen is None:
             return False
         self.sight[session] = seen
-        task = asyncio.create_task(self._guard(session, self.hands.kill(session, agent_of(seen), by)))
+        task = spawn(self._guard(session, self.hands.kill(session, agent_of(seen), by)), name=f"kill {session}")
         self._under_way[session] = task
         await asyncio.wait({task})
         return True
@@ -237,7 +238,7 @@ class Patrol:
             grouped.setdefault(action.session, []).append(action)
         for session, actions in grouped.items():
             self.memory.turn(session)
-            task = asyncio.create_task(self._guard(session, self.hands.carry_out(actions)), name=f"agent {session}")
+            task = spawn(self._guard(session, self.hands.carry_out(actions)), name=f"agent {session}")
             self._under_way[session] = task
 
     async def _guard(self, session: SessionName, work: Awaitable[bool]) -> None:

@@ -10,6 +10,7 @@ from lamplighter.domain.city.model import City
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import NotFound
+from lamplighter.kit.tasks import tell_failure
 from lamplighter.services.rules import Rules
 from lamplighter.store.errors import ClockSkewed
 from lamplighter.store.tx import Store
@@ -82,13 +83,14 @@ class ClockGuard:
 
 @dataclass
 class Tasks:
-    """Work done aside: counted, and waited for at the end."""
+    """Work done aside: counted, waited for at the end, and logged where it fails."""
 
     running: set["asyncio.Task[None]"] = field(default_factory=set)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, task: "asyncio.Task[None]") -> None:
         self.running.add(task)
+        task.add_done_callback(tell_failure)
         task.add_done_callback(self._done)
 
     async def all_done(self) -> None:

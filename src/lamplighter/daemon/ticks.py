@@ -111,8 +111,13 @@ class Ticks:
         except Fenced:
             raise
         except LampError as error:
-            if self.problems.get(phase.name) != error.message:
-                log.get().warning("phase.failed", phase=phase.name, error=error.message, hint=error.hint)
-            self.problems[phase.name] = error.message
+            self._failed(phase, error.message, error.hint)
+        except OSError as error:  # the machine's trouble, not a bug: no descriptors, a full disk, a file in the way
+            self._failed(phase, str(error))
         else:
             self.problems.pop(phase.name, None)
+
+    def _failed(self, phase: Phase, told: str, hint: str = "") -> None:
+        if self.problems.get(phase.name) != told:
+            log.get().warning("phase.failed", phase=phase.name, error=told, hint=hint)
+        self.problems[phase.name] = told

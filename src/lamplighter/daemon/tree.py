@@ -8,7 +8,7 @@ from pathlib import Path
 from lamplighter.daemon.automations import AutomationLoops
 from lamplighter.daemon.exporter import Exporter
 from lamplighter.daemon.ticks import Phase, Ticks
-from lamplighter.daemon.upkeep import Upkeep
+from lamplighter.daemon.upkeep import Upkeep, check_descriptors
 from lamplighter.domain.city.model import City
 from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit.clock import Clock
@@ -51,6 +51,7 @@ class Controller:
         upkeep = Upkeep(self.store, self.proofs, self.ticks.clock, self.owner)
         return [
             Phase("clock", upkeep.check_clock),
+            Phase("descriptors", check_descriptors),
             Phase("owners", upkeep.bury_dead),
             *_wisps(city, upkeep),
             *(self.automations.phases(city) if self.automations is not None else ()),

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from lamplighter.daemon.scene import check_skew
 from lamplighter.domain.acts import Act
-from lamplighter.kit import log
+from lamplighter.kit import descriptors, log
 from lamplighter.kit.clock import Clock
 from lamplighter.services import events, formulas, owners, retention
 from lamplighter.store.proof import Proofs
@@ -74,3 +74,9 @@ class Upkeep:
     async def check_clock(self) -> None:
         """Raises ClockSkewed when this machine's clock is too far from the database's to take work."""
         await check_skew(self.store)
+
+
+async def check_descriptors() -> None:
+    """Raises OutOfDescriptors while starts are refused, so that it is told also where nobody starts anything."""
+    if descriptors.are_short():
+        raise descriptors.OutOfDescriptors

@@ -1,6 +1,7 @@
 """Runs under way: commands and agents started once, adopted after a crash, stopped when called off, and ended."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -206,17 +207,45 @@ class Worker:
         """However its task ended: one that is called off before its first step has not even begun."""
         self._over(job)
         self._room.held -= 1
-        del self._jobs[job.row.run.id]
+        if self._jobs.get(job.row.run.id) is job:  # a newer job of the same run keeps its own entry
+            del self._jobs[job.row.run.id]
         self.room_made()
 
     async def _ending(self, job: _Job) -> runs.Ending | None:
         """How it ended; None for a run that is no longer ours to end."""
         try:
-            return await self._carry_out(job)
+            return await self._carried_out(job)
         except asyncio.CancelledError:
             if job.called_off is None:
                 raise
             return await self._called_off(job)
+        except Exception as error:  # noqa: BLE001  a run must not stay `running` because something here broke
+            log.get().error("run.broke", run=job.row.run.id, automation=job.row.run.automation, exc_info=error)
+            return await self._broken_off(job, error)
+
+    async def _carried_out(self, job: _Job) -> runs.Ending | None:
+        """What is away for a while (the database, descriptors) is waited for: a command that runs is taken up again."""
+        for waits in itertools.count():
+            try:
+                return await self._carry_out(job)
+            except Unavailable as error:
+                log.get().warning("run.waits", run=job.row.run.id, error=error.message)
+                pause = doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT)
+                await self.clock.wait(asyncio.Event(), at_most=pause)
+        return None
+
+    async def _broken_off(self, job: _Job, error: Exception) -> runs.Ending:
+        """Its processes end before the run does."""
+        run = job.row.run.id
+        told = error.message if isinstance(error, LampError) else f"{type(error).__name__}: {error}"
+        try:
+            await self.runner.stop(run + PRECHECK, grace=timedelta(0))
+            await self.runner.stop(run, grace=GRACE)
+            if _is_agent(job.row) and self.agents is not None:
+                await self.agents.let_go(run)
+        except (LampError, OSError) as failed:
+            log.get().warning("run.not_stopped", run=run, error=str(failed))
+        return runs.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=told)
 
     async def _called_off(self, job: _Job) -> runs.Ending | None:
         run = job.row.run.id
@@ -269,6 +298,7 @@ class Worker:
         except (NoDirectory, NotFound) as error:
             return runs.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
         except CommandNotStarted as error:
+            log.get().warning("run.not_started", run=row.run.id, automation=row.run.automation, error=error.message)
             return runs.Ending(RunState.FAILED, "not_started", Stage.EXECUTION, error=error.message)
 
     async def _run(self, job: _Job, automation: Automation, line: str, suffix: str = "") -> CommandEnded:

@@ -1,6 +1,7 @@
 """A supervision tree as in OTP: ordered start, restart within a limit, ordered and bounded stop."""
 
 import asyncio
+import errno
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from lamplighter.kit.limits import TimeLimit
 
 FIRST_DELAY = timedelta(milliseconds=100)
 LONGEST_DELAY = timedelta(seconds=5)
+_SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""What a machine may run out of for a while."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,10 @@ class Supervisor:
                 return await child.run()
             except Fenced:
                 raise
-            except LampError as error:
-                if error.kind is Kind.UNAVAILABLE:
+            except (LampError, OSError) as error:
+                if _is_away(error):
                     # What the child needs is away (a full disk, a database restarting): wait for it, do not give up.
-                    log.get().warning("child.waiting", child=child.name, error=error.message)
+                    log.get().warning("child.waiting", child=child.name, error=str(error))
                     waits = 0 if self.clock.monotonic() - began > LONGEST_DELAY.total_seconds() else waits
                     delay = doubling(waits, first=FIRST_DELAY, most=LONGEST_DELAY)
                     waits += 1
@@ -115,3 +118,9 @@ class Supervisor:
         await asyncio.wait({task}, timeout=child.stop_within.total_seconds())
         if task.done() and not task.cancelled():
             task.exception()  # mark as seen; it was logged when it happened
+
+
+def _is_away(error: LampError | OSError) -> bool:
+    if isinstance(error, LampError):
+        return error.kind is Kind.UNAVAILABLE
+    return error.errno in _SCARCE

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes
 
+from lamplighter.kit import descriptors
 from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.descriptors import OutOfDescriptors
 from lamplighter.store import errors
 from lamplighter.store.db import Params, Row
 from lamplighter.store.dialect import SQLITE
@@ -118,10 +120,16 @@ def explain(error: BaseException | None, path: Path) -> Exception | None:
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             told_as = errors.StoreCorrupt(where, str(error))
         case sqlite3.SQLITE_CANTOPEN:
-            told_as = errors.StoreReadOnly(where) if path.exists() else errors.StoreMissing(where)
+            told_as = _cannot_open(path)
         case sqlite3.SQLITE_IOERR:
             told_as = errors.StoreDisk(where, str(error))
     return told_as
+
+
+def _cannot_open(path: Path) -> Exception:
+    if descriptors.are_short():
+        return errors.StoreUnavailable(f"The database {path} cannot be opened now.", hint=str(OutOfDescriptors()))
+    return errors.StoreReadOnly(str(path)) if path.exists() else errors.StoreMissing(str(path))
 
 
 class TransactionEnded(Exception):

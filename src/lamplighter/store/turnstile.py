@@ -16,7 +16,11 @@ _PAUSE = 0.001
 class Turnstile:
     def __init__(self, database: Path) -> None:
         self._turn = _open(database.with_name(database.name + "-turn"))
-        self._writing = _open(database.with_name(database.name + "-writing"))
+        try:
+            self._writing = _open(database.with_name(database.name + "-writing"))
+        except OSError:
+            os.close(self._turn)
+            raise
 
     def enter(self, *, at_most: float) -> bool:
         """Wait for the turn and then for the writing lock; False when `at_most` seconds did not suffice."""

@@ -2,24 +2,16 @@
 
 import asyncio
 import contextlib
-import ctypes
 import os
-import struct
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.kit.inotify import CLOSE_WRITE, Inotify
 from lamplighter.kit.limits import TimeLimit
 
-_MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED, _CREATE, _DELETE, _SELF = 0x2, 0x4, 0x8, 0xC0, 0x100, 0x200, 0xC00
-_MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _SELF | 0x01000000  # the last: only directories
-_HEAD = struct.Struct("iIII")
-_PART = 65536
-
-
-def available() -> bool:
-    return sys.platform.startswith("linux")
+_MODIFY, _ATTRIB, _MOVED, _CREATE, _DELETE, _SELF = 0x2, 0x4, 0xC0, 0x100, 0x200, 0xC00
+_MASK = _MODIFY | _ATTRIB | CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _SELF
 
 
 async def stirs(
@@ -30,9 +22,9 @@ async def stirs(
     Raises OSError for a directory that is gone, or where the system watches no more of them.
     """
     heard = asyncio.Event()
-    stopping = asyncio.create_task(stop.wait())
-    stopping.add_done_callback(lambda _stopping: heard.set())
     with contextlib.closing(_Watched(directories)) as watched:
+        stopping = asyncio.create_task(stop.wait())
+        stopping.add_done_callback(lambda _stopping: heard.set())
         loop = asyncio.get_running_loop()
         loop.add_reader(watched.fd, lambda: heard.set() if any(map(fit, watched.changed())) else None)
         try:
@@ -64,39 +56,25 @@ async def _gathered(heard: asyncio.Event, stop: asyncio.Event, quiet: timedelta,
 
 class _Watched:
     def __init__(self, directories: Iterable[Path]) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._notify = Inotify()
+        self.fd = self._notify.fd
         self._places: dict[int, str] = {}
-        self.fd = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify")
         try:
             for directory in directories:
                 place = os.fspath(directory)
-                added = self._libc.inotify_add_watch(self.fd, os.fsencode(place), ctypes.c_uint32(_MASK))
-                self._places[self._checked(added, place)] = place
+                self._places[self._notify.add(place, _MASK)] = place
         except OSError:
             self.close()
             raise
 
     def changed(self) -> Iterator[str]:
         """The paths that changed since it was last asked."""
-        try:
-            data = os.read(self.fd, _PART)
-        except BlockingIOError:
-            return
-        while data:
-            watch, _, _, length = _HEAD.unpack_from(data)
-            name = os.fsdecode(data[_HEAD.size : _HEAD.size + length].rstrip(b"\0"))
-            data = data[_HEAD.size + length :]
-            if watch in self._places:
-                yield f"{self._places[watch]}/{name}" if name else self._places[watch]
-            else:  # more happened than the system remembers: it may have been anywhere
+        for change in self._notify.read():
+            place = self._places.get(change.watch)
+            if place is None:  # more happened than the system remembers: it may have been anywhere
                 yield from self._places.values()
+            else:
+                yield f"{place}/{change.name}" if change.name else place
 
     def close(self) -> None:
-        os.close(self.fd)
-
-    @staticmethod
-    def _checked(result: int, what: str) -> int:
-        if result < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), what)
-        return result
+        self._notify.close()

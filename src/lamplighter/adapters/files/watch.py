@@ -14,6 +14,7 @@ from lamplighter.adapters.files import inotify
 from lamplighter.adapters.files.digest import counts, file_digest, files_under
 from lamplighter.domain.city.loaded import Sources
 from lamplighter.kit import log
+from lamplighter.kit.inotify import available
 
 QUIET = timedelta(milliseconds=200)
 _LONGEST_GATHERING = timedelta(seconds=2)
@@ -95,7 +96,7 @@ class Watch:
             self._polling = True
 
     def _stirs(self, fit: "_Filter", directories: frozenset[Path]) -> AsyncGenerator[object, None]:
-        if inotify.available() and not self._polling:
+        if available() and not self._polling:
             return inotify.stirs(
                 directories, fit.lets_pass, quiet=self.quiet, most=_LONGEST_GATHERING, stop=self._restart
             )

@@ -15,8 +15,10 @@ from lamplighter.adapters.sessions.processes.watch import watch
 from lamplighter.adapters.sessions.records import Record, Records
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.domain.sessions.model import SessionName, SessionSpec
+from lamplighter.kit import descriptors
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.commands import OUTPUT_BYTES, Command, CommandEnded, CommandNotStarted, NoDirectory
 
@@ -26,6 +28,7 @@ CHECK_SESSION = "lamp-check"
 MOST_OUTPUT = 1 << 20
 TRIM_SOON = timedelta(milliseconds=50)
 TRIM_LATER = timedelta(milliseconds=500)
+LOOK_AGAIN = timedelta(milliseconds=200)
 
 
 class ShimCommands:
@@ -37,6 +40,8 @@ class ShimCommands:
         self._clock = clock
         self._ids = ids
         self._table = ProcessTable()
+        self._running: dict[SessionName, Record] = {}
+        """Until they are forgotten: a command must be ended also when its directory was taken away."""
 
     async def run(self, command: Command) -> CommandEnded:
         name = SessionName(command.key)
@@ -45,11 +50,17 @@ class ShimCommands:
             record = None
         if record is None:
             record = await self._start(name, command)
-        left = command.limit - (self._clock.now() - record.started_at)
-        timed_out = not await self._ended_within(record, max(left, timedelta(0)))
-        if timed_out:
-            await self._end(record, GRACE)
-        return self._ended(record, timed_out=timed_out)
+        self._running[name] = record
+        try:
+            left = command.limit - (self._clock.now() - record.started_at)
+            timed_out = not await self._ended_within(record, max(left, timedelta(0)))
+            if timed_out:
+                await self._end(record, GRACE)
+            return self._ended(record, timed_out=timed_out)
+        except OSError as error:
+            if descriptors.is_shortage(error):
+                raise descriptors.OutOfDescriptors from error
+            raise
 
     async def check(self, command: Command) -> CommandEnded:
         started = self._clock.now()
@@ -66,11 +77,13 @@ class ShimCommands:
         return CommandEnded(code, started, self._clock.now() - started, timed_out=code is None)
 
     async def stop(self, key: str, *, grace: timedelta) -> None:
-        record = self._records.read(SessionName(key))
+        name = SessionName(key)
+        record = self._records.read(name) or self._running.get(name)
         if record is not None:
             await self._end(record, grace)
 
     async def forget(self, key: str) -> None:
+        self._running.pop(SessionName(key), None)
         await asyncio.to_thread(self._records.remove, SessionName(key))
 
     async def kept(self) -> list[str]:
@@ -97,6 +110,8 @@ class ShimCommands:
             raise NoDirectory(command.key, str(error.strerror)) from error
         except OSError as error:
             raise CommandNotStarted(command.key, error.strerror or str(error)) from error
+        except LampError as error:
+            raise CommandNotStarted(command.key, error.message.rstrip(".")) from error
         if not launched.started and self._status(record) is None:
             said = output.end_of(self._home(name) / shim.OUTPUT, 500).strip()
             await self.forget(name)
@@ -111,6 +126,7 @@ class ShimCommands:
         record = self._records.create(
             spec, self._ids.make("ses"), self._clock.now(), lambda home: _furnish(home, command.files)
         )
+        self._running[name] = record
         home = self._home(name)
         paths = {variable: str(home / _file_of(variable)) for variable in command.files}
         crash_point(CrashPoint.COMMAND_BEFORE_LAUNCH)
@@ -135,7 +151,7 @@ class ShimCommands:
         path = self._home(record.name) / shim.OUTPUT
         try:
             while not await self._clock.wait(ended, at_most=pause):
-                cut = await asyncio.to_thread(output.trim, path, MOST_OUTPUT, OUTPUT_BYTES)
+                cut = await asyncio.to_thread(_trimmed, path)
                 left = timedelta(seconds=until - self._clock.monotonic())
                 if left <= timedelta(0):
                     return ended.is_set()
@@ -205,11 +221,25 @@ class _Watching:
         if who is None:
             self._ended.set()
         else:
-            self._cancel = watch(who, lambda: self._follow(self._living()))
+            self._cancel = watch(who, self._look)
+
+    def _look(self) -> None:
+        try:
+            self._follow(self._living())
+        except Unavailable:  # no descriptor is free to look with
+            self._cancel = asyncio.get_running_loop().call_later(LOOK_AGAIN.total_seconds(), self._look).cancel
 
 
 def _nothing() -> None:
     return
+
+
+def _trimmed(path: Path) -> bool:
+    """What cannot be trimmed now is left to the next time: it is no reason to give up on a command that runs."""
+    try:
+        return output.trim(path, MOST_OUTPUT, OUTPUT_BYTES)
+    except OSError:
+        return False
 
 
 def _furnish(home: Path, files: Mapping[str, str]) -> None:

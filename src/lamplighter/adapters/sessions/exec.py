@@ -22,6 +22,7 @@ from lamplighter.kit.clock import Clock, from_rfc3339, rfc3339
 from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
+from lamplighter.kit.tasks import spawn
 from lamplighter.ports.sessions import GRACE, NoInput, SessionAlive, SessionUnknown, StartFailed, StopFailed
 
 _SIDE_BY_SIDE = 8
@@ -132,7 +133,7 @@ class ExecProvider:
 
     def ended(self) -> AsyncIterator[SessionName]:
         if self._polling is None:
-            self._polling = asyncio.create_task(self._watch())
+            self._polling = spawn(self._watch(), name="endings of sessions")
         return self._endings.listen()
 
     async def clear_scrollback(self, name: SessionName) -> None:

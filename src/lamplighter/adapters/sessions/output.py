@@ -148,7 +148,7 @@ def _last_bytes(path: Path, most_bytes: int) -> bytes:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - most_bytes, 0))
             return file.read(most_bytes)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return b""
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from lamplighter.adapters.sessions.processes.table import identity_of
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
+from lamplighter.kit import descriptors
+from lamplighter.kit.errors import Unavailable
 from lamplighter.ports.sessions import ProviderUnavailable, SessionUnknown
 
 _RECORD = "record.json"
@@ -119,13 +121,23 @@ class Records:
         self._metas.pop(name, None)
 
     def sweep(self) -> None:
-        """Remove what a killed process left half made or half removed; what a living one is at is left to it."""
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(self._place):  # noqa: PTH208  plain names are half the cost of paths
-                if name.startswith((".new-", ".old-")) and not _at_work(name):
-                    _discard(self.root / name)
+        """Remove what a killed process left half made or half removed; what a living one is at is left to it.
 
-    def _unusable(self, how: str, error: OSError) -> ProviderUnavailable:
+        Raises Unavailable where the directory cannot be read.
+        """
+        try:
+            names = os.listdir(self._place)  # noqa: PTH208  plain names are half the cost of paths
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._unusable("read", error) from error
+        for name in names:
+            if name.startswith((".new-", ".old-")) and not _at_work(name):
+                _discard(self.root / name)
+
+    def _unusable(self, how: str, error: OSError) -> Unavailable:
+        if descriptors.is_shortage(error):
+            return descriptors.OutOfDescriptors()
         return ProviderUnavailable(
             f"{self.root} cannot be {how}: {error.strerror}.",
             hint="Sessions keep their outputs there; mend or remove it.",
@@ -198,7 +210,11 @@ def _put(path: Path, value: Mapping[str, Any]) -> None:
 def _load(path: str) -> dict[str, Any] | None:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except ValueError:
+        return None
+    except OSError as error:
+        if descriptors.is_shortage(error):
+            raise descriptors.OutOfDescriptors from error  # it is there, and nobody can read it now
         return None
     return found if isinstance(found, dict) else None
 

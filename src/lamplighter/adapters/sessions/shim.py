@@ -9,16 +9,19 @@ import os
 import select
 import signal
 import stat
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from lamplighter.adapters.sessions.processes.table import Identity, boot_id
+from lamplighter.kit import descriptors
 
 OUTPUT = "output"
 INPUT = "input"
 _PROGRAM = "program"
 _SHIM = "shim"
-_EXIT = "exit"
+EXIT = "exit"
 _START_LIMIT_MS = 30_000
 _SIGNALS = sorted(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
@@ -32,7 +35,8 @@ stamp() {
 }
 trap : HUP INT QUIT TERM
 exec 3>&1 4>&2 2>/dev/null
-lamp_dir=$1 lamp_boot=$2 lamp_work=$3; shift 3
+lamp_dir=$1 lamp_boot=$2 lamp_work=$3 lamp_files=$4; shift 4
+[ -z "$lamp_files" ] || ulimit -S -n "$lamp_files"
 stamp $$
 printf '%s\\n%s\\n%s\\n' "$$" "$lamp_start" "$lamp_boot" >"$lamp_dir/shim" || exit 125
 cd -- "$lamp_work" 2>&4 || exit 125
@@ -67,31 +71,88 @@ def furnish(home: Path, *, takes_input: bool) -> None:
 
 
 def launch(home: Path, command: tuple[str, ...], env: dict[str, str], work_dir: str) -> Launched:
-    """Start the program under a shim of its own and wait until it is about to run. Blocks; raises OSError."""
-    output = os.open(home / OUTPUT, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-    reading, writing = os.pipe()
-    source = _open_input(home)
+    """Start the program under a shim of its own and wait until it is about to run.
+
+    Blocks. Raises OutOfDescriptors, or another OSError.
+    """
+    with _side_by_side():
+        ends = _open_ends(home)
+        try:
+            pid = _spawn(ends, ["lamp-session", str(home), boot_id(), work_dir, _limit(), *command], env)
+            ends.close(ends.writing)  # the shim's own is the last then: without it the wait would see no end
+            return Launched(pid, started=_hears_start(ends.reading))
+        finally:
+            ends.close_all()
+
+
+def _spawn(ends: "_Ends", arguments: list[str], env: dict[str, str]) -> int:
+    return os.posix_spawn(
+        "/bin/sh",
+        ["/bin/sh", "-c", _SCRIPT, *arguments],
+        env,
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, ends.source, 0),
+            (os.POSIX_SPAWN_DUP2, ends.writing, 1),
+            (os.POSIX_SPAWN_DUP2, ends.output, 2),
+        ],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=_SIGNALS,
+    )
+
+
+def _limit() -> str:
+    """Of descriptors, for the program; empty where it gets ours."""
+    given = descriptors.for_children()
+    return "" if given is None else str(given)
+
+
+@cache
+def _side_by_side() -> threading.Semaphore:
+    """Each launch has four descriptors for some milliseconds: no more at a time than the limit has room for."""
+    return threading.Semaphore(min(max(descriptors.limit() // 32, 1), 32))
+
+
+@dataclass
+class _Ends:
+    """The descriptors of one launch."""
+
+    output: int = -1
+    reading: int = -1
+    writing: int = -1
+    source: int = -1
+    opened: list[int] = field(default_factory=list)
+
+    def keep(self, fd: int) -> int:
+        self.opened.append(fd)
+        if descriptors.in_reserve(fd):
+            raise descriptors.OutOfDescriptors
+        return fd
+
+    def close(self, fd: int) -> None:
+        self.opened.remove(fd)
+        os.close(fd)
+
+    def close_all(self) -> None:
+        while self.opened:
+            os.close(self.opened.pop())
+
+
+def _open_ends(home: Path) -> _Ends:
+    """All of them or none."""
+    ends = _Ends()
     try:
-        pid = os.posix_spawn(
-            "/bin/sh",
-            ["/bin/sh", "-c", _SCRIPT, "lamp-session", str(home), boot_id(), work_dir, *command],
-            env,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, source, 0),
-                (os.POSIX_SPAWN_DUP2, writing, 1),
-                (os.POSIX_SPAWN_DUP2, output, 2),
-            ],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=_SIGNALS,
-        )
-        os.close(writing)
-        writing = -1
-        return Launched(pid, started=_hears_start(reading))
-    finally:
-        for fd in (output, reading, writing, source):
-            if fd >= 0:
-                os.close(fd)
+        ends.output = ends.keep(os.open(home / OUTPUT, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+        pipe = os.pipe()
+        ends.opened += pipe
+        ends.reading, ends.writing = pipe
+        ends.source = ends.keep(_open_input(home))
+    except BaseException as error:
+        ends.close_all()
+        if isinstance(error, OSError) and descriptors.is_shortage(error):
+            raise descriptors.OutOfDescriptors from error
+        raise
+    return ends
 
 
 def program_of(home: Path) -> Identity | None:
@@ -104,7 +165,7 @@ def shim_of(home: Path) -> Identity | None:
 
 def exit_status_of(home: Path) -> int | None:
     """None where it did not end, or where its shim was killed first. Whole once its newline is there."""
-    text = _text(f"{home}/{_EXIT}")
+    text = _text(f"{home}/{EXIT}")
     return int(text) if text.endswith("\n") and text.strip().isdigit() else None
 
 
@@ -128,7 +189,9 @@ def _text(path: str) -> str:
     """All of a small file, by the shortest way: every look at a session asks for two of them."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        if descriptors.is_shortage(error):
+            raise descriptors.OutOfDescriptors from error  # nobody can say now what stands there
         return ""
     try:
         return os.read(fd, 4096).decode(errors="replace")

@@ -13,16 +13,18 @@ from lamplighter.adapters.sessions import output, settling, shim, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.locks import NameLocks
 from lamplighter.adapters.sessions.processes.leftovers import Leftovers
+from lamplighter.adapters.sessions.processes.shim_ends import ShimEnds, reap
 from lamplighter.adapters.sessions.processes.table import Identity, Process, is_alive
 from lamplighter.adapters.sessions.processes.tree import Marks, ProcessTable, end_all, members, send
-from lamplighter.adapters.sessions.processes.watch import all_ended, watch
+from lamplighter.adapters.sessions.processes.watch import all_ended, may_live, watch
 from lamplighter.adapters.sessions.records import Record, Records, locked
 from lamplighter.adapters.sessions.watches import Watches
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.screens import LINES_READ
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
-from lamplighter.kit.errors import LampError
+from lamplighter.kit.descriptors import OutOfDescriptors
+from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.sessions import (
     GRACE,
@@ -56,6 +58,7 @@ class SubprocessProvider:
         self._leftovers = Leftovers(self._table, clock, self._records.clear_away)
         self._locks = NameLocks()
         self._watches = Watches()
+        self._shims = ShimEnds(shim.EXIT)
         self._children: dict[str, int] = {}
         self._programs: dict[SessionName, tuple[str, Identity]] = {}
 
@@ -100,7 +103,11 @@ class SubprocessProvider:
         return await asyncio.to_thread(output.tail, self._records.home(name) / shim.OUTPUT, lines)
 
     async def read(self, name: SessionName, position: int) -> Output:
-        return await asyncio.to_thread(output.read_on, self._records.home(name) / shim.OUTPUT, position)
+        path = self._records.home(name) / shim.OUTPUT
+        try:
+            return await asyncio.to_thread(output.read_on, path, position)
+        except OSError as error:
+            raise ProviderUnavailable(f"{path} cannot be read: {error.strerror}.", hint="It is tried again.") from error
 
     async def screen(self, name: SessionName) -> str:
         return await self.peek(name, LINES_READ)
@@ -132,7 +139,8 @@ class SubprocessProvider:
 
     def ended(self) -> AsyncIterator[SessionName]:
         listener = self._endings.listen()
-        self._watch_all(self._records.all())
+        with contextlib.suppress(Unavailable):  # the next look at all of them watches them, and tells what is wrong
+            self._watch_all(self._records.all())
         return listener
 
     async def clear_scrollback(self, name: SessionName) -> None:
@@ -156,6 +164,8 @@ class SubprocessProvider:
         try:
             await settling.prepare(spec, dict(spec.env))
             record, launched = await asyncio.shield(asyncio.to_thread(self._spawn, spec, session_id))
+        except OutOfDescriptors:
+            raise  # nothing is wrong with this session: it is started when there are some again
         except (OSError, LampError) as error:
             raise StartFailed(spec.name, str(error).rstrip(".")) from error
         self._children[record.session_id] = launched.shim
@@ -175,7 +185,7 @@ class SubprocessProvider:
         crash_point(CrashPoint.SESSION_BEFORE_LAUNCH)
         try:
             launched = shim.launch(self._records.home(spec.name), spec.command, env, spec.work_dir)
-        except OSError:
+        except (OSError, Unavailable):
             self._records.remove(spec.name)
             raise
         crash_point(CrashPoint.SESSION_AFTER_LAUNCH)
@@ -270,15 +280,15 @@ class SubprocessProvider:
         parent = shim.shim_of(home)
         if parent is None:
             return
-        self._watches.add(record.session_id, watch(parent, lambda: self._shim_ended(record)))
+        cancel = self._shims.watch(home, parent, lambda: self._shim_ended(record))
+        self._watches.add(record.session_id, cancel)
 
     def _shim_ended(self, record: Record) -> None:
         child = self._children.pop(record.session_id, None)
         if child is not None:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(child, os.WNOHANG)
+            reap(child)
         program = self._program_if_current(record)
-        if program is not None and is_alive(program):
+        if program is not None and may_live(program):
             self._watches.add(record.session_id, watch(program, lambda: self._program_ended(record)))
         else:
             self._program_ended(record)
@@ -288,10 +298,14 @@ class SubprocessProvider:
         self._endings.announce(record.name)
 
     def _program_if_current(self, record: Record) -> Identity | None:
-        current = self._records.read(record.name)
-        if current is None or current.session_id != record.session_id:
+        """None where it cannot be told, too: whoever hears of the end looks for himself."""
+        try:
+            current = self._records.read(record.name)
+            if current is None or current.session_id != record.session_id:
+                return None
+            return shim.program_of(self._records.home(record.name))
+        except Unavailable:
             return None
-        return shim.program_of(self._records.home(record.name))
 
     # ── input and files ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -332,8 +346,10 @@ class SubprocessProvider:
 
 
 def _write_all(fd: int, data: bytes, name: SessionName) -> None:
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
     while data:
-        if not select.select([], [fd], [], _INPUT_WAIT_MS / 1000)[1]:
+        if not poll.poll(_INPUT_WAIT_MS):
             raise ProviderUnavailable(f"Session {name} does not read its input.", hint="Try again when it is idle.")
         with contextlib.suppress(BlockingIOError):
             data = data[os.write(fd, data) :]

@@ -28,6 +28,7 @@ from lamplighter.domain.sessions.screens import typed
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
+from lamplighter.kit.tasks import spawn
 from lamplighter.ports.sessions import GRACE, NoInput, SessionAlive, SessionUnknown, StartFailed, StopFailed
 
 _TYPING_LIMIT = timedelta(seconds=30)
@@ -150,7 +151,7 @@ class TmuxProvider:
     def ended(self) -> AsyncIterator[SessionName]:
         listener = self._endings.listen()
         self._tmux.keep_line()  # whoever listens will call often
-        finding = asyncio.create_task(self._watch_found())
+        finding = spawn(self._watch_found(), name="watch sessions")
         self._finding.add(finding)
         finding.add_done_callback(self._finding.discard)
         return listener

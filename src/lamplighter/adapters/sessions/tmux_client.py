@@ -10,6 +10,7 @@ from pathlib import Path
 from lamplighter.adapters.sessions.tmux_control import Line, LineLost, Refused, open_line
 from lamplighter.adapters.sessions.tmux_words import THEN, arguments_of
 from lamplighter.kit import log
+from lamplighter.kit.descriptors import limited
 from lamplighter.kit.limits import TimeLimit
 from lamplighter.ports.sessions import ProviderUnavailable
 
@@ -141,7 +142,8 @@ class TmuxClient:
     # ── a process for a call ──────────────────────────────────────────────────────────────────────────────────────
 
     def _command(self, words: tuple[str, ...], *flags: str) -> list[str]:
-        return ["tmux", "-u", *flags, "-S", str(self.socket), "-f", os.devnull, *arguments_of(words)]
+        command = ["tmux", "-u", *flags, "-S", str(self.socket), "-f", os.devnull, *arguments_of(words)]
+        return limited(command)  # it may start the server, whose limit all programs in it get
 
     def _call(self, words: tuple[str, ...], stdin: bytes) -> str:
         """By the standard library's own children, on a thread, not by the loop's.
@@ -158,6 +160,8 @@ class TmuxClient:
             raise ProviderUnavailable(
                 "tmux is not installed.", hint='Install it, or set provider = "subprocess" in [session] of city.toml.'
             ) from None
+        except OSError as error:
+            raise ProviderUnavailable(f"tmux cannot be run: {error.strerror or error}.", hint="Try again.") from error
         except subprocess.TimeoutExpired:
             raise self._hangs() from None
         if done.returncode:

@@ -148,7 +148,13 @@ async def open_line(command: Sequence[str], env: dict[str, str]) -> Line:
         raise
     finally:
         theirs.close()
-    _, line = await asyncio.get_running_loop().create_unix_connection(lambda: Line(process), sock=ours)
+    line = Line(process)
+    try:
+        await asyncio.get_running_loop().create_unix_connection(lambda: line, sock=ours)
+    except BaseException:
+        ours.close()
+        await line.close()
+        raise
     return line
 
 

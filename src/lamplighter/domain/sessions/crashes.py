@@ -38,9 +38,9 @@ class SessionHistory:
     def started(self, at: datetime, *, counted: bool = True) -> "SessionHistory":
         return replace(self, lives=(*self.lives, Life(at, counted=counted))[-_KEPT:])
 
-    def failed(self, at: datetime) -> "SessionHistory":
-        """A start that came to nothing counts as the shortest of lives."""
-        return replace(self, lives=(*self.lives, Life(at, ended_at=at))[-_KEPT:])
+    def failed(self, at: datetime, *, counted: bool = True) -> "SessionHistory":
+        """A start that came to nothing is the shortest of lives."""
+        return replace(self, lives=(*self.lives, Life(at, ended_at=at, counted=counted))[-_KEPT:])
 
     def ended(self, at: datetime, *, wished: bool = False) -> "SessionHistory":
         """The present life ended; an end that is already known stays as it was told first."""

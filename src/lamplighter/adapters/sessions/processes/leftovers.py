@@ -8,6 +8,7 @@ from datetime import timedelta
 from lamplighter.adapters.sessions.processes.table import Process
 from lamplighter.adapters.sessions.processes.tree import ProcessTable, end_all, members
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.tasks import spawn
 from lamplighter.ports.sessions import GRACE
 
 AFTER = timedelta(seconds=1)  # a look at all processes costs more than a start does, and what is lit comes first
@@ -33,7 +34,7 @@ class Leftovers:
 
     def end_soon(self, session_id: str) -> None:
         if not self._ids:
-            task = asyncio.create_task(self._end(), name="leftovers")
+            task = spawn(self._end(), name="leftovers")
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
         self._ids.add(session_id)

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
+from lamplighter.kit import descriptors
 
 ENV_CHILD_ID = "LAMP_CHILD_ID"
 """The call of a child process that a process descends from; see adapters/child.py."""
@@ -114,10 +115,15 @@ def _one_from_proc(pid: int) -> Process | None:
 
 
 def _read(path: str, parts: int = 1000) -> bytes | None:
-    """Without a file object, which would cost more than the reading; None where it is another's, or gone."""
+    """Without a file object, which would cost more than the reading; None where it is another's, or gone.
+
+    Raises OutOfDescriptors: a process that cannot be looked at is not gone.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        if descriptors.is_shortage(error):
+            raise descriptors.OutOfDescriptors from error
         return None
     try:
         found = b""
@@ -141,8 +147,17 @@ def _ps(*which: str) -> str:
     ).stdout
 
 
+def _entries() -> list[str]:
+    try:
+        return os.listdir(_PROC)  # noqa: PTH208  plain names are half the cost of paths
+    except OSError as error:
+        if descriptors.is_shortage(error):
+            raise descriptors.OutOfDescriptors from error
+        raise
+
+
 def _all_from_proc(known: Mapping[int, Process]) -> Iterator[Process]:
-    for entry in os.listdir(_PROC):  # noqa: PTH208  plain names are half the cost of paths
+    for entry in _entries():
         if entry.isdigit() and (process := _one_from_proc(int(entry))) is not None:
             before = known.get(process.pid)
             if before is not None and before.start == process.start and before.session_id:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from lamplighter.adapters.sessions.processes.table import Identity, Process, all_processes, identity_of, on_linux
 from lamplighter.adapters.sessions.processes.watch import all_ended
+from lamplighter.kit.errors import Unavailable
 
 _KILL_ROUNDS = 5
 _KILL_WAIT = timedelta(seconds=2)
@@ -105,17 +106,25 @@ def send(who: Identity, number: signal.Signals) -> bool:
         fd = os.pidfd_open(who.pid)
     except ProcessLookupError:
         return False
-    except OSError:  # out of descriptors: the check by start time must do
-        return identity_of(who.pid) == who and _kill(who.pid, number)
+    except OSError:
+        return _kill_unseen(who, number)
     try:
         if identity_of(who.pid) != who:
             return False
         signal.pidfd_send_signal(fd, number)
-    except OSError:
+    except (OSError, Unavailable):
         return False
     finally:
         os.close(fd)
     return True
+
+
+def _kill_unseen(who: Identity, number: signal.Signals) -> bool:
+    """Out of descriptors: the check by start time must do; without even one to look with, nobody is signalled."""
+    try:
+        return identity_of(who.pid) == who and _kill(who.pid, number)
+    except Unavailable:
+        return False
 
 
 def _kill(pid: int, number: signal.Signals) -> bool:

@@ -9,6 +9,8 @@ from datetime import timedelta
 from functools import partial
 
 from lamplighter.adapters.sessions.processes.table import Identity, is_alive
+from lamplighter.kit import descriptors
+from lamplighter.kit.errors import Unavailable
 from lamplighter.kit.limits import TimeLimit
 
 Ended = Callable[[], None]
@@ -17,10 +19,18 @@ _POLL_S = 0.05
 
 def watch(who: Identity, ended: Ended) -> Callable[[], None]:
     """Call `ended` once, from the running loop, when `who` has ended or if it already has. Returns how to cancel."""
-    if not is_alive(who):
+    if not may_live(who):
         handle = asyncio.get_running_loop().call_soon(ended)
         return handle.cancel
     return _watch_by_system(who, ended)
+
+
+def may_live(who: Identity) -> bool:
+    """False only for one that is known to be gone: while no descriptor is free to look with, nobody is."""
+    try:
+        return is_alive(who)
+    except Unavailable:
+        return True
 
 
 async def all_ended(processes: Iterable[Identity], within: timedelta) -> bool:
@@ -53,7 +63,7 @@ def _watch_by_poll(who: Identity, ended: Ended) -> Callable[[], None]:
 
     def look() -> None:
         pending.clear()
-        if is_alive(who):
+        if may_live(who):
             pending.append(loop.call_later(_POLL_S, look))
         else:
             ended()
@@ -78,6 +88,9 @@ if sys.platform == "linux":
             return loop.call_soon(ended).cancel
         except OSError:  # out of descriptors, or a kernel without pidfds: slower beats blind
             return _watch_by_poll(who, ended)
+        if descriptors.too_many_for_a_watch(fd):
+            os.close(fd)
+            return _watch_by_poll(who, ended)
         open_fds = {fd}
 
         def cancel() -> None:
@@ -91,7 +104,7 @@ if sys.platform == "linux":
             ended()
 
         loop.add_reader(fd, fire)
-        if not is_alive(who):  # it ended, and its pid went to another, between the look and the opening
+        if not may_live(who):  # it ended, and its pid went to another, between the look and the opening
             cancel()
             return loop.call_soon(ended).cancel
         return cancel
