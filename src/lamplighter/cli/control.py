@@ -36,6 +36,8 @@ def run_foreground() -> None:
 
     def started(report: Started) -> None:
         name = report.config.city.name
+        if report.note is not None:
+            output.note(report.note)
         if output.wants_json():
             told = {"city": name, "root": str(report.paths.root), "store": report.store, "next": report.glance.next}
             output.record(told, "")
@@ -83,6 +85,8 @@ def _start_once() -> None:
 
     log.set_up(level=logging.WARNING)
     made = run_once(_settings())
+    if made.note is not None:
+        output.note(made.note)
     lines = [*made.done, *(f"Problem in {name}: {text}" for name, text in made.problems.items())]
     end = "City started." if not made.problems else "City started, with problems."
     output.record({"phases": made.phases, "done": made.done, "problems": made.problems}, "\n".join([*lines, end]))
@@ -138,7 +142,7 @@ def status(*, watch: bool, every: float) -> None:
         time.sleep(every)
         if not output.wants_json():
             click.clear()
-        city().__dict__.pop("config", None)  # it may be another by now
+        city().forget_config()  # it may be another by now
         _show_status()
 
 

@@ -89,6 +89,11 @@ class CityPaths:
         return self.runtime / "daemon.log"
 
     @property
+    def rejected(self) -> Path:
+        """There while the daemon does not take the configuration that the files say."""
+        return self.runtime / "config.rejected"
+
+    @property
     def events_export(self) -> Path:
         return self.runtime / "events.jsonl"
 
