@@ -220,12 +220,15 @@ class Agents:
             await provider.close()
 
     def _need_living(self, who: Named) -> Seen:
+        self._city.need_own()
         seen = self.speak(lambda provider: provider.see(who.session)) if who.session else None
         if seen is None or not seen.alive:
             raise Conflict(f"Agent `{who.name}` is not running.", hint=f"`lamp agent show {shlex.quote(who.name)}`.")
         return seen
 
     def _mark(self, who: Named, marks: dict[str, str]) -> None:
+        self._city.need_own()
+
         async def write(provider: SessionProvider) -> None:
             for key, value in marks.items():
                 await provider.set_meta(who.session, key, value)

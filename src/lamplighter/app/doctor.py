@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from lamplighter.adapters.control import ask
+from lamplighter.adapters.files.city_id import CopiedCity
 from lamplighter.adapters.files.formulas import formula_files, read_formula_file
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.adapters.files.topologies import altered
@@ -37,7 +38,9 @@ class Finding:
 
 
 def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
-    """Every check in turn; one that fails says so and the next goes on."""
+    """Every check in turn; one that fails says so and the next goes on. Raises NotFound where no city is."""
+    if not city.paths.runtime.is_dir():
+        city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
         _structure, _config, _store, _controller, _nodes, _formulas, _automations, _rigs, _programs, _disk,
     ]  # fmt: skip
@@ -68,9 +71,12 @@ def _once(found: list[Finding]) -> list[Finding]:
 
 
 def _structure(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001  one shape for all checks
+    city.paths.city_id()
+    if city.original is not None:
+        copied = CopiedCity(city.paths.root, city.original)
+        yield Finding("structure", Level.PROBLEM, copied.message, copied.hint)
     runtime = city.paths.runtime
     mode = stat.S_IMODE(runtime.stat().st_mode)
-    city.paths.city_id()
     if mode & 0o077 == 0:
         yield Finding("structure", Level.OK, f"{runtime} is private.")
     elif fix:

@@ -76,7 +76,8 @@ class NotEditable(LampError):
 
 
 def editable(city: OpenCity) -> LoadedCity:
-    """The files as they are now. Raises NotEditable."""
+    """The files as they are now. Raises NotEditable, CopiedCity."""
+    city.need_own()
     try:
         return city.load_config()
     except LampError as error:

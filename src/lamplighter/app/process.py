@@ -12,6 +12,7 @@ from typing import Any
 from lamplighter import __version__
 from lamplighter.adapters.control import ControlServer
 from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.city_id import record_home
 from lamplighter.adapters.files.last_good import ConfigFiles
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerLock
@@ -19,12 +20,13 @@ from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
 from lamplighter.app.config_in_force import InForce, in_force
+from lamplighter.app.create import prepare_start
 from lamplighter.app.http import HttpServer
 from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.patrol import build_patrol
 from lamplighter.app.post import join, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
-from lamplighter.app.wiring import OpenCity, locate
+from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.agent_phases import agent_phases
 from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
@@ -66,10 +68,11 @@ class Started:
 
 def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
     """Run the city until it is told to stop. Raises ControllerRunning at once when somebody else does."""
-    paths = locate(settings)
+    paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
     lock.take()  # before anything is touched
     try:
+        record_home(paths.root, host())
         aio.run(_Process(settings, paths).run(started))
     finally:
         lock.release()
@@ -87,10 +90,11 @@ class Pass:
 
 def run_once(settings: Settings) -> Pass:
     """One pass over every phase, and all that follows from it; sessions live on."""
-    paths = locate(settings)
+    paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
     lock.take()
     try:
+        record_home(paths.root, host())
         return aio.run(_Process(settings, paths).once())
     finally:
         lock.release()

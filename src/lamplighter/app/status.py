@@ -62,6 +62,7 @@ def city_status(city: OpenCity) -> dict[str, Any]:
 
 def stop_city(city: OpenCity, *, within: str | None) -> Outcome:
     """Bring everything down, by the controller where one runs; returns when all is down, and raises when it is not."""
+    city.need_own()
     limit = _limit(city, within)
     pid = _stop_controller(city, limit)
     return Outcome(pid, _stop_sessions(city))

@@ -9,12 +9,14 @@ from functools import cached_property
 from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths, city_at, find_city
+from lamplighter.adapters.files.city_id import CopiedCity, original_of
+from lamplighter.app.read_only import ReadOnlyStore
 from lamplighter.app.settings import Settings
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import LampError, NotFound
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.place import Place, open_direct, parse_place
+from lamplighter.store.place import Place, PostgresPlace, open_direct, parse_place
 from lamplighter.store.tx import DirectStore
 
 TYPE_CHECKING = False
@@ -94,7 +96,28 @@ class OpenCity:
 
     @cached_property
     def store(self) -> DirectStore:
-        return open_direct(self.place, self.paths.city_id())
+        """A copy of a city can be read and not written: its rows may be the original's."""
+        city_id = self.paths.city_id()  # first: a directory that is no city yet is left as it is
+        opened = open_direct(self.place, city_id)
+        if self.original is None:
+            return opened
+        return ReadOnlyStore(opened, CopiedCity(self.paths.root, self.original), self.warn)
+
+    @cached_property
+    def original(self) -> Path | None:
+        """The directory of the city that this one is a copy of; None for a city of its own, or a node of one.
+
+        A node has the id of its city and a `.gc` of its own, on PostgreSQL, which all of them share.
+        """
+        found = original_of(self.paths.root, host())
+        if found is None or (isinstance(self.place, PostgresPlace) and not found.same_node):
+            return None
+        return found.root
+
+    def need_own(self) -> None:
+        """Raises CopiedCity: what starts, stops or signals must not do it to the agents of another city."""
+        if self.original is not None:
+            raise CopiedCity(self.paths.root, self.original)
 
     @cached_property
     def beads(self) -> "BeadStore":

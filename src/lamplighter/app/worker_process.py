@@ -82,6 +82,7 @@ class _Worker:
         self._lifetime = Lifetime(clock, KIND)
 
     async def run(self, started: Callable[[Working], None]) -> None:
+        self._opened.need_own()
         await self._lifetime.run(lambda first: self._live(started if first else _nothing))
 
     async def _live(self, started: Callable[[Working], None]) -> None:

@@ -14,7 +14,7 @@ from lamplighter.cli import output
 from lamplighter.cli.base import CONTEXT, LampCommand, city
 
 
-def _settings() -> Any:
+def settings() -> Any:
     from lamplighter.app.settings import from_environment
 
     return from_environment(click.get_current_context().find_root().meta.get("lamp.city"))
@@ -58,7 +58,7 @@ def run_foreground() -> None:
         click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
         click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")
 
-    run_city(_settings(), started=started)
+    run_city(settings(), started=started)
     if not output.wants_json():
         click.echo("City stopped.")
 
@@ -84,7 +84,7 @@ def _start_once() -> None:
     from lamplighter.kit import log
 
     log.set_up(level=logging.WARNING)
-    made = run_once(_settings())
+    made = run_once(settings())
     if made.note is not None:
         output.note(made.note)
     lines = [*made.done, *(f"Problem in {name}: {text}" for name, text in made.problems.items())]
