@@ -51,6 +51,7 @@ from lamplighter.store.owners import Owner
 from lamplighter.store.place import PostgresPlace, migrate, parse_place
 
 ACTOR = "controller"
+Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -62,18 +63,19 @@ class Started:
     store: str
     took_over: list[Owner]
     glance: Overview
-    note: str | None = None
-    """Why the files are not in force, where the city was started from the last good configuration."""
 
 
-def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
-    """Run the city until it is told to stop. Raises ControllerRunning at once when somebody else does."""
+def run_city(settings: Settings, *, started: Callable[[Started], None], warn: Warn | None = None) -> None:
+    """Run the city until it is told to stop. Raises ControllerRunning at once when somebody else does.
+
+    `warn` is told first, in one line, when the files are broken and the last good configuration is in force.
+    """
     paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
     lock.take()  # before anything is touched
     try:
         record_home(paths.root, host())
-        aio.run(_Process(settings, paths).run(started))
+        aio.run(_Process(settings, paths, warn).run(started))
     finally:
         lock.release()
 
@@ -85,25 +87,25 @@ class Pass:
     phases: list[str]
     done: list[str]
     problems: dict[str, str]
-    note: str | None = None
 
 
-def run_once(settings: Settings) -> Pass:
+def run_once(settings: Settings, *, warn: Warn | None = None) -> Pass:
     """One pass over every phase, and all that follows from it; sessions live on."""
     paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
     lock.take()
     try:
         record_home(paths.root, host())
-        return aio.run(_Process(settings, paths).once())
+        return aio.run(_Process(settings, paths, warn).once())
     finally:
         lock.release()
 
 
 class _Process:
-    def __init__(self, settings: Settings, paths: CityPaths) -> None:
+    def __init__(self, settings: Settings, paths: CityPaths, warn: Warn | None) -> None:
         self._settings = settings
         self._paths = paths
+        self._warn = warn or _logged
         self._clock = SystemClock()
         self._ids = IdSource(self._clock)
         self._lifetime = Lifetime(self._clock, "controller")
@@ -129,18 +131,18 @@ class _Process:
 
     async def once(self) -> Pass:
         async with AsyncExitStack() as stack:
-            controller, report = await self._build(stack)
+            controller, _ = await self._build(stack)
             phases = await controller.ticks.tick()
             await self._loops.once()
             await self._tower.patrol.settled()
             problems = controller.ticks.problems | self._tower.patrol.problems
-            return Pass([*phases, "automations"], self._tower.patrol.hands.done, problems, report.note)
+            return Pass([*phases, "automations"], self._tower.patrol.hands.done, problems)
 
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
         """Everything up to the first tick, with its undoing on the stack, last one first."""
         found = in_force(self._paths.root, self._settings.env)
         if found.note is not None:
-            log.get().warning("config.last_good_in_force", reason=found.problem, note=found.note)
+            self._warn(found.note)
         config = found.config
         place = parse_place(config.city.store.url, self._paths.runtime)
         migrate(place)
@@ -181,7 +183,7 @@ class _Process:
         controller.ticks.listen(post.wakes)
         self._loops.listen(post.wakes)
         glance = await store.read(overview, self._clock.now())
-        return controller, Started(self._paths, config, str(place), post.took_over, glance, found.note)
+        return controller, Started(self._paths, config, str(place), post.took_over, glance)
 
     async def _open_beads(self, stack: AsyncExitStack, found: InForce) -> None:
         """The bead store comes up before all that uses it, and goes down after it."""
@@ -335,6 +337,10 @@ class _Process:
             return {"ok": True}
 
         return wake
+
+
+def _logged(note: str) -> None:
+    log.get().warning("config.last_good_in_force", note=note)
 
 
 def _nothing(_report: Started) -> None:

@@ -36,8 +36,6 @@ def run_foreground() -> None:
 
     def started(report: Started) -> None:
         name = report.config.city.name
-        if report.note is not None:
-            output.note(report.note)
         if output.wants_json():
             told = {"city": name, "root": str(report.paths.root), "store": report.store, "next": report.glance.next}
             output.record(told, "")
@@ -58,7 +56,7 @@ def run_foreground() -> None:
         click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
         click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")
 
-    run_city(settings(), started=started)
+    run_city(settings(), started=started, warn=output.note)
     if not output.wants_json():
         click.echo("City stopped.")
 
@@ -84,9 +82,7 @@ def _start_once() -> None:
     from lamplighter.kit import log
 
     log.set_up(level=logging.WARNING)
-    made = run_once(settings())
-    if made.note is not None:
-        output.note(made.note)
+    made = run_once(settings(), warn=output.note)
     lines = [*made.done, *(f"Problem in {name}: {text}" for name, text in made.problems.items())]
     end = "City started." if not made.problems else "City started, with problems."
     output.record({"phases": made.phases, "done": made.done, "problems": made.problems}, "\n".join([*lines, end]))

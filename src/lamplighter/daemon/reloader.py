@@ -43,11 +43,13 @@ class Reloader:
         return answer
 
     async def begin(self, problem: str | None) -> None:
-        """Put on record what the city starts with; `problem` is why that is not what the files say."""
+        """Put on record what the city starts with; `problem`, which was told already, is why the files are not it."""
         if problem is None:
             await self._accepted(self.current)
         else:
-            await self._reject(problem, readable=False)
+            self.error = problem
+            await self._rejected(problem, readable=False)
+            await self._tell("config.rejected", {"reason": problem}, message=problem)
 
     async def tick(self) -> None:
         if not self._touched:
@@ -87,9 +89,12 @@ class Reloader:
         if self.record is not None:
             await asyncio.to_thread(self.record.accepted, new)
 
-    async def _reject(self, why: str, *, readable: bool) -> None:
+    async def _rejected(self, why: str, *, readable: bool) -> None:
         if self.record is not None:
             await asyncio.to_thread(self.record.rejected, why, readable=readable)
+
+    async def _reject(self, why: str, *, readable: bool) -> None:
+        await self._rejected(why, readable=readable)
         if why == self.error:
             return  # told already; an editor may save the same mistake many times
         self.error = why

@@ -88,9 +88,9 @@ def keep(root: Path, loaded: "LoadedCity", clock: Clock) -> None:
         if _is_kept(directory, told):
             return
         for path, content in loaded.texts.items():
-            target = directory / _text_name(_written(path, root), files[_written(path, root)])
-            if not target.exists():
-                write_atomically(target, content, mode=0o600)
+            name = _written(path, root)
+            if not _has_text(directory, name, files[name]):
+                write_atomically(directory / _text_name(name, files[name]), content, mode=0o600)
         manifest = json.dumps(told | {"kept_at": rfc3339(clock.now())}, indent=1)
         write_atomically(directory / MANIFEST, manifest.encode(), mode=0o600)
         _remove_others(directory, {_text_name(path, digest) for path, digest in files.items()})
@@ -152,9 +152,17 @@ def _is_kept(directory: Path, told: Mapping[str, Any]) -> bool:
     try:
         manifest = _read_manifest(directory)
         same = all(manifest[key] == value for key, value in told.items())
-        return same and all(_read_text(directory, name, digest) for name, digest in told["files"].items())
-    except (NoLastGood, OSError, ValueError):
+    except NoLastGood:
         return False
+    return same and all(_has_text(directory, name, digest) for name, digest in told["files"].items())
+
+
+def _has_text(directory: Path, name: str, digest: str) -> bool:
+    try:
+        _read_text(directory, name, digest)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _remove_others(directory: Path, wanted: set[str]) -> None:
