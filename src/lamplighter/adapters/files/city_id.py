@@ -36,7 +36,7 @@ class CityId:
 
 @dataclass(frozen=True)
 class Original:
-    """The city that this directory was copied from; `same_node` when also the state of that machine was copied."""
+    """The city that this directory was copied from; `same_node` when also what a node keeps was copied."""
 
     root: Path
     same_node: bool
@@ -96,7 +96,8 @@ def original_of(root: Path, host: str) -> Original | None:
         return None
     if not _holds(home.path, known.id) or (home.path / RUNTIME).samefile(root / RUNTIME):
         return None
-    return Original(home.path, _node(root) == _node(home.path))
+    own = _node(root)
+    return Original(home.path, same_node=bool(own) and own == _node(home.path))
 
 
 def _home(text: str) -> Home | None:
