@@ -17,7 +17,7 @@ from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
-from lamplighter.app.http import HttpServer
+from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.patrol import build_patrol
 from lamplighter.app.post import join, rigs_here, take_post, watchman
@@ -100,10 +100,14 @@ class _Process:
         self._lifetime = Lifetime(self._clock, "controller")
         self._stop = self._lifetime.told
         self._since: datetime = self._clock.now()
+        self._listener = KeptListener()
 
     async def run(self, started: Callable[[Started], None]) -> None:
         """Until told to stop. A controller that lost its proof of life starts anew, once the database is back."""
-        await self._lifetime.run(lambda first: self._live(started if first else _nothing))
+        try:
+            await self._lifetime.run(lambda first: self._live(started if first else _nothing))
+        finally:
+            self._listener.close()
 
     async def _live(self, started: Callable[[Started], None]) -> None:
         async with AsyncExitStack() as stack:
@@ -138,9 +142,8 @@ class _Process:
         await owners.take_control(store, post.proofs, owner, act=post.act)
         lost_after = config.city.workers.lost_after
         node = await join(post, self._opened, rigs_here(config.city), lost_after=lost_after)
-        self._http = HttpServer(
-            self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene
-        )
+        api = config.city.api
+        self._http = HttpServer(self._opened, store, api.host, api.port, lambda: self._loops.scene, kept=self._listener)
         self._http.open()
         stack.callback(self._http.close)
         me = runs.Worker(owner.id, node.name)

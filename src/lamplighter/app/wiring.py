@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lamplighter.domain.beads.formulas import Formula
     from lamplighter.domain.city.loaded import LoadedCity
     from lamplighter.ports.beads import BeadStore
+    from lamplighter.store.patience import Patience
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class OpenCity:
     paths: CityPaths
     clock: Clock
     ids: IdSource
+    patience: "Patience | None" = None
+    """How long its store waits for a database that is away; not at all where there is none."""
 
     @cached_property
     def config(self) -> "LoadedCity":
@@ -42,7 +45,11 @@ class OpenCity:
 
     @cached_property
     def store(self) -> DirectStore:
-        return open_direct(self.place, self.paths.city_id())
+        if self.patience is None:
+            return open_direct(self.place, self.paths.city_id())
+        from lamplighter.store.patience import PatientStore
+
+        return PatientStore(lambda: open_direct(self.place, self.paths.city_id()), self.patience)
 
     @cached_property
     def beads(self) -> "BeadStore":
@@ -103,9 +110,9 @@ def locate(settings: Settings) -> CityPaths:
     return city_at(settings.city) if settings.city is not None else find_city(settings.cwd)
 
 
-def open_city(settings: Settings) -> OpenCity:
+def open_city(settings: Settings, patience: "Patience | None" = None) -> OpenCity:
     clock = SystemClock()
-    return OpenCity(settings, locate(settings), clock, IdSource(clock))
+    return OpenCity(settings, locate(settings), clock, IdSource(clock), patience)
 
 
 def host() -> str:

@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.nearest import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.app.wiring import OpenCity
+    from lamplighter.store.patience import Patience
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -67,16 +69,38 @@ def group(help_text: str) -> LampGroup:
 
 def city() -> "OpenCity":
     """The city this command is about, opened once and closed when the command ends."""
+    return _opened(patient=False)
+
+
+def patient_city() -> "OpenCity":
+    """The same for what agents call from inside their work: it waits for a database that is away for a while."""
+    return _opened(patient=True)
+
+
+def _opened(*, patient: bool) -> "OpenCity":
     from lamplighter.app.settings import from_environment
     from lamplighter.app.wiring import open_city
 
     root = click.get_current_context().find_root()
     if "lamp.opened" not in root.meta:
-        opened = open_city(from_environment(root.meta.get("lamp.city")))
+        settings = from_environment(root.meta.get("lamp.city"))
+        opened = open_city(settings, _patience(settings.env) if patient else None)
         root.meta["lamp.opened"] = opened
         root.call_on_close(opened.close)
     found: OpenCity = root.meta["lamp.opened"]
     return found
+
+
+def _patience(env: Mapping[str, str]) -> "Patience":
+    from lamplighter.app.settings import store_wait
+    from lamplighter.store.patience import Patience
+
+    seconds = store_wait(env)
+
+    def tell(error: LampError) -> None:
+        click.echo(f"{error.message} Waiting for it, up to {seconds:g} s in all.", err=True)
+
+    return Patience(seconds, tell)
 
 
 def _common() -> list[click.Parameter]:

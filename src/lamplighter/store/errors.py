@@ -1,10 +1,16 @@
 """What can go wrong with a store, each with the sentence a person reads."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 from lamplighter.kit.errors import Conflict, Fenced, Kind, LampError, Unavailable
 
 
 class StoreUnavailable(Unavailable):
-    """The database cannot be reached or opened now; trying again later may help."""
+    """The database cannot be reached or opened now; nothing was changed. `passing`: trying again later may help."""
+
+    passing: bool = True
 
 
 class StoreBusy(StoreUnavailable):
@@ -32,6 +38,8 @@ class StoreDisk(StoreUnavailable):
 
 
 class StoreReadOnly(StoreUnavailable):
+    passing = False
+
     def __init__(self, where: str) -> None:
         super().__init__(
             f"The database {where} cannot be written: it, its directory or its disk is read-only.",
@@ -39,7 +47,21 @@ class StoreReadOnly(StoreUnavailable):
         )
 
 
+class ServerReadOnly(StoreReadOnly):
+    passing = True
+
+    def __init__(self, where: str) -> None:
+        StoreUnavailable.__init__(
+            self,
+            f"The database {where} takes no writes now: it is read-only.",
+            hint="Work goes on by itself once it takes them again; see default_transaction_read_only, and whether it "
+            "is a standby.",
+        )
+
+
 class StoreRefused(StoreUnavailable):
+    passing = False
+
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(
             f"The database {where} does not let this user work on it: {detail}.",
@@ -58,12 +80,16 @@ class StoreCorrupt(LampError):
 
 
 class StoreMissing(StoreUnavailable):
+    passing = False
+
     def __init__(self, where: str) -> None:
         super().__init__(f"There is no database at {where}.", hint="Run `lamp init` in the city, or check [store] url.")
 
 
 class StoreOld(StoreUnavailable):
     """The schema is older than this program."""
+
+    passing = False
 
     def __init__(self, where: str, have: int, want: int) -> None:
         super().__init__(
@@ -83,7 +109,20 @@ class StoreNewer(Conflict):
         )
 
 
+@dataclass(frozen=True)
+class Settled:
+    """What became of a commit whose answer was lost: whether it took (None: it cannot be told), and what it gave."""
+
+    took: bool | None
+    value: Any = None
+
+
 class CommitUnknown(StoreUnavailable):
+    """Never repeated blindly. `settle`, where there is one, asks the database afterwards."""
+
+    passing = False
+    settle: "Callable[[], Settled] | None" = None
+
     def __init__(self, where: str) -> None:
         super().__init__(
             f"The connection to the database {where} broke during a commit; whether it took is unknown.",

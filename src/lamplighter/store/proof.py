@@ -100,9 +100,8 @@ class PostgresProofs:
         from lamplighter.store.postgres_connection import connect
 
         self._url = url
-        self._connection = connect(url, application="lamplighter proof of life")
-        for setting, seconds in SERVER_ASKS.items():
-            self._connection.execute(f"SET {setting} = {seconds}".encode())
+        settings = "; ".join(f"SET {setting} = {seconds}" for setting, seconds in SERVER_ASKS.items())
+        self._connection = connect(url, application="lamplighter proof of life", settings=settings)
         self._held: set[str] = set()
 
     def hold(self, owner: str) -> None:
