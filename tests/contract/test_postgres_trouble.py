@@ -11,7 +11,7 @@ import pytest
 
 from lamplighter.domain.acts import Act
 from lamplighter.services import owners
-from lamplighter.store.errors import CommitUnknown, ServerReadOnly, StoreUnavailable
+from lamplighter.store.errors import CommitUnknown, PooledByTransaction, ServerReadOnly, StoreUnavailable
 from lamplighter.store.owners import Owner
 from lamplighter.store.patience import Patience, PatientStore
 from lamplighter.store.place import PostgresPlace, migrate, open_proofs
@@ -21,6 +21,7 @@ from lamplighter.store.vigil import PostgresVigil
 from lamplighter.store.wakes import Wakes
 from lamplighter.testing.contracts.store import AT, CITY
 from lamplighter.testing.cutting_proxy import Cut, CuttingProxy, cutting_proxy, stopping_server
+from lamplighter.testing.pooler import transaction_pooler
 from lamplighter.testing.postgres import Cluster
 
 NO_SUCH_SERVER = "postgresql:///nothing?host=/nonexistent"
@@ -167,6 +168,18 @@ class TestConnectionsThatBreakWhileTheyAreMade:
     def test_a_migration(self, cutting_url: str, runtime: Path) -> None:
         with pytest.raises(StoreUnavailable):
             migrate(PostgresPlace(cutting_url, runtime))
+
+
+def test_a_pooler_by_transaction_is_refused_with_a_sentence(
+    postgres: Cluster, postgres_url: str, runtime: Path
+) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="lamp-pool-", dir="/tmp") as home,
+        transaction_pooler(Path(home), postgres.home),
+    ):
+        place = PostgresPlace(postgres_url.replace(str(postgres.home), home), runtime)
+        with pytest.raises(PooledByTransaction, match="gives each transaction another session"):
+            open_proofs(place)
 
 
 def test_a_vigil_whose_connection_was_cut_watches_on(postgres_place: PostgresPlace) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths, lay_out, make_file
 from lamplighter.adapters.files.layers import load_city
+from lamplighter.app.post import migrate_own
 from lamplighter.app.settings import Settings
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
@@ -14,16 +15,23 @@ from lamplighter.store.place import migrate, open_direct, parse_place
 
 
 def create_city(
-    root: Path, settings: Settings, *, name: str | None = None, demo: bool = False
+    root: Path, settings: Settings, *, name: str | None = None, demo: bool = False, new_database: bool = False
 ) -> tuple[list[Path], str]:
-    """Make what is missing; returns that and the city's name. What exists is read, never written over."""
+    """Make what is missing; returns that and the city's name. What exists is read, never written over.
+
+    Raises StoreLost for a city that was made before and whose database is gone, unless `new_database` says to go on.
+    """
     clock = SystemClock()
     paths = CityPaths(root)
+    made_before = paths.id_file.exists()
     made = lay_out_demo(root) if demo else []
     made += lay_out(root, name=name, ids=IdSource(clock))
     city = load_city(root, env=settings.env).city
     place = parse_place(city.store.url, paths.runtime)
-    migrate(place)
+    if made_before and not new_database:
+        migrate_own(place, paths.city_id())
+    else:
+        migrate(place)
     store = open_direct(place, paths.city_id())
     try:
         store.transact(lambda tx: tx.cities.ensure(city.name, clock.now()))

@@ -20,7 +20,7 @@ from lamplighter.app.beads import close_beads, open_beads
 from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.patrol import build_patrol
-from lamplighter.app.post import join, rigs_here, take_post, watchman
+from lamplighter.app.post import SAVED_COPY, join, migrate_own, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, locate
 from lamplighter.daemon.agent_phases import agent_phases
@@ -28,6 +28,7 @@ from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
 from lamplighter.daemon.reloader import Reloader
 from lamplighter.daemon.shutdown import SessionsLeft, stop_all
+from lamplighter.daemon.store_watch import StoreWatch
 from lamplighter.daemon.ticks import Phase
 from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
@@ -44,7 +45,9 @@ from lamplighter.services import owners, runs
 from lamplighter.services.agents import View, agent_rows
 from lamplighter.services.overview import Overview, overview
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import PostgresPlace, migrate, parse_place
+from lamplighter.store.place import PostgresPlace, parse_place
+from lamplighter.store.sqlite import SqliteStore
+from lamplighter.store.tx import Store
 
 ACTOR = "controller"
 
@@ -66,7 +69,7 @@ def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
     lock = ControllerLock(paths.lock)
     lock.take()  # before anything is touched
     try:
-        aio.run(_Process(settings, paths).run(started))
+        aio.run(_Process(settings, paths, lock).run(started))
     finally:
         lock.release()
 
@@ -86,15 +89,16 @@ def run_once(settings: Settings) -> Pass:
     lock = ControllerLock(paths.lock)
     lock.take()
     try:
-        return aio.run(_Process(settings, paths).once())
+        return aio.run(_Process(settings, paths, lock).once())
     finally:
         lock.release()
 
 
 class _Process:
-    def __init__(self, settings: Settings, paths: CityPaths) -> None:
+    def __init__(self, settings: Settings, paths: CityPaths, lock: ControllerLock) -> None:
         self._settings = settings
         self._paths = paths
+        self._lock = lock
         self._clock = SystemClock()
         self._ids = IdSource(self._clock)
         self._lifetime = Lifetime(self._clock, "controller")
@@ -135,7 +139,7 @@ class _Process:
         """Everything up to the first tick, with its undoing on the stack, last one first."""
         config = load_city(self._paths.root, env=self._settings.env)
         place = parse_place(config.city.store.url, self._paths.runtime)
-        migrate(place)
+        migrate_own(place, self._paths.city_id())
         await self._open_beads(stack)
         post = self._post = await take_post(stack, self._opened, place, ACTOR, config.city.name)
         store, owner = post.store, post.owner
@@ -162,6 +166,7 @@ class _Process:
         self._holding = Holding(store, self._loops.scene, me, rigs_here, whole_city=True)
         self._shared = isinstance(place, PostgresPlace)
         self._watchman = watchman(stack, post, self._opened)
+        self._store_watch = self._watching(store)
         if self._shared:
             await self._holding.tick()
         await self._apply_automations(config)
@@ -172,6 +177,13 @@ class _Process:
         self._loops.listen(post.wakes)
         glance = await store.read(overview, self._clock.now())
         return controller, Started(self._paths, config, str(place), post.took_over, glance)
+
+    def _watching(self, store: Store) -> StoreWatch | None:
+        """A server's database is no file of ours."""
+        if not isinstance(store, SqliteStore):
+            return None
+        copy = self._paths.runtime / SAVED_COPY
+        return StoreWatch(store, self._clock, lambda: self._lock.in_place, copy)
 
     async def _open_beads(self, stack: AsyncExitStack) -> None:
         """The bead store comes up before all that uses it, and goes down after it."""
@@ -245,6 +257,7 @@ class _Process:
             Child("ticks", controller.ticks.loop),
             Child("watch", partial(self._notice_changes, controller), stop=self._end_watch),
             Child("http", self._http.run, stop=self._http.stop),
+            *([Child("store watch", self._store_watch.loop)] if self._store_watch is not None else []),
             *([Child("vigil", self._watchman.loop)] if self._watchman is not None else []),
             *self._loops.children(),
         ]
@@ -304,10 +317,14 @@ class _Process:
                 "last_tick_at": None if last is None else rfc3339(last),
                 "api": self._http.url,
                 "config_error": self._reloader.error,
-                "problems": controller.ticks.problems | self._tower.patrol.problems,
+                "problems": self._store_problem() | controller.ticks.problems | self._tower.patrol.problems,
             }
 
         return status
+
+    def _store_problem(self) -> dict[str, str]:
+        problem = None if self._store_watch is None else self._store_watch.problem
+        return {} if problem is None else {"database": problem}
 
     def _verb_reload(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
         async def reload(_request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lamplighter.kit.errors import Conflict, Fenced, Kind, LampError, Unavailable
+from lamplighter.kit.errors import Conflict, Fenced, Kind, LampError, Unavailable, UsageError
 
 
 class StoreUnavailable(Unavailable):
@@ -33,7 +33,7 @@ class StoreDisk(StoreUnavailable):
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(
             f"The disk did not take or give the database {where}: {detail}.",
-            hint="Check the disk and its free space; nothing that was acknowledged is lost.",
+            hint="Check the disk and its free space, and that nobody removed a file of the database.",
         )
 
 
@@ -69,6 +69,15 @@ class StoreRefused(StoreUnavailable):
         )
 
 
+class PooledByTransaction(UsageError):
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"The database {where} is behind a pooler that gives each transaction another session.",
+            hint="Proofs of life and wake-ups need a session of their own: let the pooler pool by session (PgBouncer: "
+            "pool_mode = session), or name the server itself in [store] url.",
+        )
+
+
 class StoreCorrupt(LampError):
     kind = Kind.UNAVAILABLE
 
@@ -83,7 +92,50 @@ class StoreMissing(StoreUnavailable):
     passing = False
 
     def __init__(self, where: str) -> None:
-        super().__init__(f"There is no database at {where}.", hint="Run `lamp init` in the city, or check [store] url.")
+        super().__init__(
+            f"There is no database at {where}.",
+            hint="If it was deleted or moved, put it or a copy of it back; else check [store] url. `lamp init "
+            "--new-database` begins with an empty one.",
+        )
+
+
+class StoreLost(StoreUnavailable):
+    """A city that was made has no database, or one that knows nothing of it: it stood there once."""
+
+    passing = False
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(
+            f"{what} {where}, though this city was made before: its database was deleted, moved or replaced.",
+            hint="Put the file or a copy of it back. `lamp init --new-database` begins with an empty one: runs, beads "
+            "and events of the old one are then gone.",
+        )
+
+
+class StoreSaved(StoreUnavailable):
+    """The city lost its database while it ran, and nobody has decided yet how it goes on."""
+
+    passing = False
+
+    def __init__(self, where: str, copy: str) -> None:
+        super().__init__(
+            f"The database {where} was lost while the city ran; what it held was saved as {copy}.",
+            hint=f"To go on with that: move it to {where}, without the -wal and -shm that lie there. To go on with "
+            "what is there now: delete the copy, or move it elsewhere.",
+        )
+
+
+class StoreGone(StoreUnavailable):
+    """The file was taken away from under a program that has it open."""
+
+    passing = False
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(
+            f"The database file {where} was {what} while it was in use; nothing is written any more.",
+            hint="Stop the city, put the file back, or a copy of it and then without the -wal and -shm that lie there, "
+            "and start it again. What was recorded since that copy is lost.",
+        )
 
 
 class StoreOld(StoreUnavailable):
