@@ -192,6 +192,8 @@ def explain(error: BaseException, url: str) -> Exception | None:
     match error:
         case psycopg.errors.UndefinedTable() if "schema_level" in str(error):
             better = errors.StoreOld(where, 0, PROGRAM)
+        case psycopg.errors.DuplicatePreparedStatement() | psycopg.errors.InvalidSqlStatementName():
+            better = errors.PooledByTransaction(where)  # another session's statements
         case psycopg.errors.DiskFull():
             better = errors.StoreFull(where)
         case psycopg.errors.ReadOnlySqlTransaction():
