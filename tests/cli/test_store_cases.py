@@ -41,7 +41,8 @@ def test_case_5_without_its_state_a_city_opens_with_every_definition(town: Path)
     assert here("--city", str(town), "automation", "run", "hello").code == 0
     for file in (town / ".gc").glob("lamp.db*"):
         file.unlink()
-    assert here("init", str(town)).code == 0
+    assert here("init", str(town)).code == 5
+    assert here("init", str(town), "--new-database").code == 0
     (found,) = json.loads(here("--city", str(town), "automation", "list", "--json").out)
     assert (found["name"], found["triggers"][0]["last_fired_at"]) == ("hello", None)
     assert json.loads(here("--city", str(town), "run", "list", "--json").out) == []

@@ -275,13 +275,13 @@ class TestPostgres:
                     say(tx, "kept")
                     return "kept"
 
-                original = direct._connection.commit
+                original = direct._line.open().commit
 
                 def commit_and_be_cut_off() -> None:
                     original()
                     _end_all_others(other)
 
-                direct._connection.commit = commit_and_be_cut_off  # type: ignore[method-assign]  # the moment of the cut
+                direct._line.open().commit = commit_and_be_cut_off  # type: ignore[method-assign]  # the moment of the cut
                 assert direct.transact(cut_off_after) == "kept"
                 count = other.execute("SELECT count(*) FROM events").fetchone()
                 assert count == (1,)

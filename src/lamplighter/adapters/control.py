@@ -67,7 +67,6 @@ class ControlServer:
             writer.close()
 
     async def _answer(self, reader: "asyncio.StreamReader", writer: "asyncio.StreamWriter") -> str:
-
         try:
             async with TimeLimit(READ_SECONDS):
                 line = await reader.readline()

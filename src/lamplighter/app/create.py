@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths, lay_out, make_file
 from lamplighter.adapters.files.layers import load_city
+from lamplighter.app.post import migrate_own
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, host, locate
 from lamplighter.kit.clock import SystemClock
@@ -15,15 +16,17 @@ from lamplighter.store.place import migrate, open_direct, parse_place
 
 
 def create_city(
-    root: Path, settings: Settings, *, name: str | None = None, demo: bool = False
+    root: Path, settings: Settings, *, name: str | None = None, demo: bool = False, new_database: bool = False
 ) -> tuple[list[Path], str]:
     """Make what is missing; returns that and the city's name. What exists is read, never written over.
 
-    A city.toml that is there and wrong is refused before anything is made. Raises CopiedCity.
+    A city.toml that is there and wrong is refused before anything is made. Raises CopiedCity; and StoreLost for a city
+    that was made before and whose database is gone, unless `new_database` says to go on.
     """
     clock = SystemClock()
     paths = CityPaths(root)
-    if paths.id_file.exists():
+    made_before = paths.id_file.exists()
+    if made_before:
         OpenCity(settings, paths, clock, IdSource(clock)).need_own()
     if paths.config.exists():
         load_city(root, env=settings.env)
@@ -31,7 +34,10 @@ def create_city(
     made += lay_out(root, name=name, ids=IdSource(clock), host=host())
     city = load_city(root, env=settings.env).city
     place = parse_place(city.store.url, paths.runtime)
-    migrate(place)
+    if made_before and not new_database:
+        migrate_own(place, paths.city_id())
+    else:
+        migrate(place)
     store = open_direct(place, paths.city_id())
     try:
         store.transact(lambda tx: tx.cities.ensure(city.name, clock.now()))

@@ -123,15 +123,15 @@ def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
 
 
 def _store(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
-    from lamplighter.store.errors import StoreMissing, StoreOld
+    from lamplighter.store.errors import StoreOld
     from lamplighter.store.place import migrate
 
     try:
         city.store.read(lambda tx: tx.cities.find())
-    except (StoreOld, StoreMissing) as error:
+    except StoreOld as error:
         if not fix:
             raise
-        applied = migrate(city.place)
+        applied = migrate(city.place, make=False)
         yield Finding("store", Level.MENDED, f"{error.message} Applied {len(applied)} migrations.")
     else:
         yield Finding("store", Level.OK, f"{city.place} answers.")

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,33 @@ from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.store.tx import Store
 from lamplighter.web.listening import bound, url_of
 
+READY_WITHIN = timedelta(seconds=3)
 PORT_FILE = "api.json"
 SHARED_PORT_FILE = "worker-api.json"
+
+
+class KeptListener:
+    """A listening socket that outlives its server: while a process starts anew, whoever calls waits in its queue."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._wanted: tuple[str, int] | None = None
+
+    def keep(self, listener: socket.socket, wanted: tuple[str, int]) -> None:
+        if self._socket is None:
+            self._socket, self._wanted = listener.dup(), wanted
+
+    def again(self, wanted: tuple[str, int]) -> socket.socket | None:
+        """The same socket for the next server, if that wants the same address."""
+        if self._socket is None or self._wanted != wanted:
+            self.close()
+            return None
+        return self._socket.dup()
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
 
 @dataclass
@@ -37,6 +63,7 @@ class HttpServer:
     scene: Callable[[], Scene]
     shared: bool = False
     """One port for all workers of a node: whoever of them lives answers, so that programs outlive their worker."""
+    kept: KeptListener = field(default_factory=KeptListener)
     _listener: socket.socket | None = None
     _server: Any = None
     _taken: list[str] = field(default_factory=list)
@@ -44,9 +71,13 @@ class HttpServer:
 
     def open(self) -> None:
         """Raises Unavailable where no port is to be had."""
-        with self._alone():
-            self._listener = self._bound()
-            self._remember()
+        wanted = (self.host, self.port)
+        self._listener = self.kept.again(wanted)
+        if self._listener is None:
+            with self._alone():
+                self._listener = self._bound()
+                self._remember()
+            self.kept.keep(self._listener, wanted)
 
     @property
     def url(self) -> str | None:
@@ -61,7 +92,7 @@ class HttpServer:
         surface, web = await asyncio.to_thread(_load)
         if self._stopping.is_set():
             return
-        completion = Completions(self.store, self.opened.clock, self.opened.ids)
+        completion = Completions(self.store, self.opened.clock, self.opened.ids, stopping=self._stopping)
         automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, lambda: self.scene().rules)
         tools = surface.toolbox(self.opened, completion=completion, automations=automations)
         chosen = Configurations(self.store, self.opened.clock, lambda: self.scene().city)
@@ -84,8 +115,14 @@ class HttpServer:
             self._listener.close()
 
     async def _ready(self) -> str | None:
+        """Why it is not ready. A database that hangs is not waited for: its answer is dropped when it comes."""
+        asked = asyncio.ensure_future(self.store.read(lambda tx: tx.cities.find()))
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+        done, _ = await asyncio.wait({asked}, timeout=READY_WITHIN.total_seconds())
+        if not done:
+            return f"The database did not answer within {READY_WITHIN.total_seconds():g} s."
         try:
-            await self.store.read(lambda tx: tx.cities.find())
+            await asked
         except Unavailable as error:
             return error.message
         return None

@@ -11,7 +11,7 @@ from typing import Any
 from lamplighter.kit import log
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
-from lamplighter.kit.errors import Fenced, LampError, Unavailable
+from lamplighter.kit.errors import CityGone, Fenced, LampError, Unavailable
 from lamplighter.kit.supervise import Child, Supervisor
 
 FIRST_WAIT = timedelta(milliseconds=100)
@@ -36,7 +36,7 @@ class Lifetime:
             try:
                 return await live(not fenced)
             except Unavailable as error:
-                if not fenced and not isinstance(error, Fenced):
+                if isinstance(error, CityGone) or (not fenced and not isinstance(error, Fenced)):
                     raise
                 fenced, waits = True, 0 if isinstance(error, Fenced) else waits + 1
                 log.get().warning(f"{self._name}.starts_anew", error=error.message)

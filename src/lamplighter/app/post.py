@@ -17,14 +17,16 @@ from lamplighter.domain.city.model import City
 from lamplighter.domain.nodes.model import Node, NodeTaken
 from lamplighter.kit.errors import Unavailable
 from lamplighter.services import nodes, owners
+from lamplighter.store.errors import StoreLost, StoreSaved
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import Place, open_proofs, open_store
+from lamplighter.store.place import Place, SqlitePlace, migrate, open_direct, open_proofs, open_store
 from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store
 from lamplighter.store.vigil import open_vigil
 from lamplighter.store.wakes import Wakes
 
 NODE_ID = "node-id"
+SAVED_COPY = "saved-lamp.db"
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,27 @@ async def take_post(stack: AsyncExitStack, opened: OpenCity, place: Place, kind:
 
     stack.push_async_callback(if_possible, leave)
     return Post(place, store, proofs, owner, wakes, took_over)
+
+
+def migrate_own(place: Place, city: str) -> None:
+    """Bring the city's own database to this program's schema.
+
+    Raises StoreLost for a file that is not there or knows nothing of the city, StoreSaved while a copy lies there that
+    a daemon saved of a database it lost. A server's database may be new to the city.
+    """
+    if not isinstance(place, SqlitePlace):
+        migrate(place)
+        return
+    copies = sorted(place.runtime.glob(f"{SAVED_COPY}.*"))
+    if copies:
+        raise StoreSaved(str(place), str(copies[-1]))
+    migrate(place, make=False)
+    store = open_direct(place, city)
+    try:
+        if store.read(lambda tx: tx.cities.find()) is None:
+            raise StoreLost(str(place), "The city is not in the database")
+    finally:
+        store.close()
 
 
 async def join(

@@ -21,10 +21,10 @@ from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
 from lamplighter.app.config_in_force import InForce, in_force
 from lamplighter.app.create import prepare_start
-from lamplighter.app.http import HttpServer
+from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.patrol import build_patrol
-from lamplighter.app.post import join, rigs_here, take_post, watchman
+from lamplighter.app.post import SAVED_COPY, join, migrate_own, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.agent_phases import agent_phases
@@ -32,6 +32,7 @@ from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
 from lamplighter.daemon.reloader import Reloader
 from lamplighter.daemon.shutdown import SessionsLeft, stop_all
+from lamplighter.daemon.store_watch import StoreWatch
 from lamplighter.daemon.ticks import Phase
 from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
@@ -49,7 +50,9 @@ from lamplighter.services import owners, runs
 from lamplighter.services.agents import View, agent_rows
 from lamplighter.services.overview import Overview, overview
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import PostgresPlace, migrate, parse_place
+from lamplighter.store.place import PostgresPlace, parse_place
+from lamplighter.store.sqlite import SqliteStore
+from lamplighter.store.tx import Store
 
 ACTOR = "controller"
 Warn = Callable[[str], None]
@@ -77,7 +80,7 @@ def run_city(settings: Settings, *, started: Callable[[Started], None], warn: Wa
     descriptors.raise_limit()
     try:
         record_home(paths.root, host())
-        aio.run(_Process(settings, paths, warn).run(started))
+        aio.run(_Process(settings, paths, lock, warn).run(started))
     finally:
         lock.release()
 
@@ -99,25 +102,30 @@ def run_once(settings: Settings, *, warn: Warn | None = None) -> Pass:
     descriptors.raise_limit()
     try:
         record_home(paths.root, host())
-        return aio.run(_Process(settings, paths, warn).once())
+        return aio.run(_Process(settings, paths, lock, warn).once())
     finally:
         lock.release()
 
 
 class _Process:
-    def __init__(self, settings: Settings, paths: CityPaths, warn: Warn | None) -> None:
+    def __init__(self, settings: Settings, paths: CityPaths, lock: ControllerLock, warn: Warn | None) -> None:
         self._settings = settings
         self._paths = paths
+        self._lock = lock
         self._warn = warn or _logged
         self._clock = SystemClock()
         self._ids = IdSource(self._clock)
         self._lifetime = Lifetime(self._clock, "controller")
         self._stop = self._lifetime.told
         self._since: datetime = self._clock.now()
+        self._listener = KeptListener()
 
     async def run(self, started: Callable[[Started], None]) -> None:
         """Until told to stop. A controller that lost its proof of life starts anew, once the database is back."""
-        await self._lifetime.run(lambda first: self._live(started if first else _nothing))
+        try:
+            await self._lifetime.run(lambda first: self._live(started if first else _nothing))
+        finally:
+            self._listener.close()
 
     async def _live(self, started: Callable[[Started], None]) -> None:
         async with AsyncExitStack() as stack:
@@ -148,16 +156,15 @@ class _Process:
             self._warn(found.note)
         config = found.config
         place = parse_place(config.city.store.url, self._paths.runtime)
-        migrate(place)
+        migrate_own(place, self._paths.city_id())
         await self._open_beads(stack, found)
         post = self._post = await take_post(stack, self._opened, place, ACTOR, config.city.name)
         store, owner = post.store, post.owner
         await owners.take_control(store, post.proofs, owner, act=post.act)
         lost_after = config.city.workers.lost_after
         node = await join(post, self._opened, rigs_here(config.city), lost_after=lost_after)
-        self._http = HttpServer(
-            self._opened, store, config.city.api.host, config.city.api.port, lambda: self._loops.scene
-        )
+        api = config.city.api
+        self._http = HttpServer(self._opened, store, api.host, api.port, lambda: self._loops.scene, kept=self._listener)
         self._http.open()
         stack.callback(self._http.close)
         me = runs.Worker(owner.id, node.name)
@@ -176,6 +183,7 @@ class _Process:
         self._holding = Holding(store, self._loops.scene, me, rigs_here, whole_city=True)
         self._shared = isinstance(place, PostgresPlace)
         self._watchman = watchman(stack, post, self._opened)
+        self._store_watch = self._watching(store)
         if self._shared:
             await self._holding.tick()
         await self._apply_automations(config)
@@ -187,6 +195,13 @@ class _Process:
         self._loops.listen(post.wakes)
         glance = await store.read(overview, self._clock.now())
         return controller, Started(self._paths, config, str(place), post.took_over, glance)
+
+    def _watching(self, store: Store) -> StoreWatch | None:
+        """A server's database is no file of ours."""
+        if not isinstance(store, SqliteStore):
+            return None
+        copy = self._paths.runtime / SAVED_COPY
+        return StoreWatch(store, self._clock, lambda: self._lock.in_place, copy)
 
     async def _open_beads(self, stack: AsyncExitStack, found: InForce) -> None:
         """The bead store comes up before all that uses it, and goes down after it."""
@@ -262,6 +277,7 @@ class _Process:
             Child("ticks", controller.ticks.loop),
             Child("watch", partial(self._notice_changes, controller), stop=self._end_watch),
             Child("http", self._http.run, stop=self._http.stop),
+            *([Child("store watch", self._store_watch.loop)] if self._store_watch is not None else []),
             *([Child("vigil", self._watchman.loop)] if self._watchman is not None else []),
             *self._loops.children(),
         ]
@@ -322,10 +338,14 @@ class _Process:
                 "api": self._http.url,
                 "config_error": self._reloader.error,
                 "descriptors": {"open": descriptors.count_open(), "limit": descriptors.limit()},
-                "problems": controller.ticks.problems | self._tower.patrol.problems,
+                "problems": self._store_problem() | controller.ticks.problems | self._tower.patrol.problems,
             }
 
         return status
+
+    def _store_problem(self) -> dict[str, str]:
+        problem = None if self._store_watch is None else self._store_watch.problem
+        return {} if problem is None else {"database": problem}
 
     def _verb_reload(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
         async def reload(_request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,11 +3,15 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from lamplighter.kit import crash
+from lamplighter.kit.durations import parse_duration
+from lamplighter.kit.errors import UsageError
 
 DEFAULT_ACTOR = "human"
+STORE_WAIT = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,17 @@ def from_environment(city: str | None = None) -> Settings:
         run=env.get("LAMP_RUN_ID") or None,
         env=env,
     )
+
+
+def store_wait(env: Mapping[str, str]) -> float:
+    """How many seconds commands that agents call wait for a database that is away. Raises UsageError."""
+    text = env.get("LAMP_STORE_WAIT", "")
+    if not text:
+        return STORE_WAIT.total_seconds()
+    try:
+        return parse_duration(text).total_seconds()
+    except ValueError as error:
+        raise UsageError(f"LAMP_STORE_WAIT: {error}.", hint="Such as `60s`; `0s` does not wait.") from error
 
 
 def _arm_crash_point(text: str) -> None:

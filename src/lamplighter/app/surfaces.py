@@ -1,5 +1,6 @@
 """Joins the surfaces with the services behind them: tools over stdio, tools and API over HTTP."""
 
+from dataclasses import replace
 from functools import partial
 
 from lamplighter.adapters.files.secrets import city_key, owner_token
@@ -7,12 +8,14 @@ from lamplighter.app.automations import rules_of
 from lamplighter.app.beads import bead_store
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.access import TokenBook, owner
-from lamplighter.kit import aio
+from lamplighter.kit import aio, log
 from lamplighter.ports.runs import AutomationService, CompletionService
 from lamplighter.services.completing import Completions
 from lamplighter.services.configurations import Configurations
 from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.services.toolbox import CityDesk, Toolbox
+from lamplighter.store.errors import StoreUnavailable
+from lamplighter.store.patience import Patience
 from lamplighter.store.place import open_store
 from lamplighter.store.wakes import Wakes
 from lamplighter.web.api import configurations, runs
@@ -21,6 +24,8 @@ from lamplighter.web.deferred import Deferred, Endpoint
 from lamplighter.web.server import Part, Ready, Surface
 
 MCP_PATH = "/mcp"
+TOOL_WAIT = 20.0
+"""Seconds: less than agents' programs wait for a tool."""
 
 
 def toolbox(
@@ -29,9 +34,14 @@ def toolbox(
     completion: CompletionService | None = None,
     automations: AutomationService | None = None,
 ) -> Toolbox:
-    """Beads and events are reached by the city's own direct connection, opened by the desk's thread."""
-    desk = CityDesk(lambda: city.store, partial(bead_store, city), city.clock)
+    """Beads and events are reached by a direct connection of the desk's own, which waits for a database for a while."""
+    own = replace(city, patience=Patience(TOOL_WAIT, _tell))
+    desk = CityDesk(lambda: own.store, partial(bead_store, own), own.clock, own.close)
     return Toolbox(completion, automations, desk)
+
+
+def _tell(error: StoreUnavailable) -> None:
+    log.get().warning("tools.waiting", error=error.message)
 
 
 def surface(city: OpenCity, tools: Toolbox, ready: Ready, *, chosen: Configurations | None = None) -> Surface:

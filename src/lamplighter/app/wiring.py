@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lamplighter.domain.beads.formulas import Formula
     from lamplighter.domain.city.loaded import LoadedCity
     from lamplighter.ports.beads import BeadStore
+    from lamplighter.store.patience import Patience
 
 
 def _say_nothing(_note: str) -> None:
@@ -43,6 +44,8 @@ class OpenCity:
     clock: Clock
     ids: IdSource
     warn: Callable[[str], None] = _say_nothing
+    patience: "Patience | None" = None
+    """How long its store waits for a database that is away; not at all where there is none."""
 
     @cached_property
     def config(self) -> "LoadedCity":
@@ -98,7 +101,7 @@ class OpenCity:
     def store(self) -> DirectStore:
         """A copy of a city can be read and not written: its rows may be the original's."""
         city_id = self.paths.city_id()  # first: a directory that is no city yet is left as it is
-        opened = open_direct(self.place, city_id)
+        opened = self._direct(city_id)
         if self.original is None:
             return opened
         return ReadOnlyStore(opened, CopiedCity(self.paths.root, self.original), self.warn)
@@ -118,6 +121,13 @@ class OpenCity:
         """Raises CopiedCity: what starts, stops or signals must not do it to the agents of another city."""
         if self.original is not None:
             raise CopiedCity(self.paths.root, self.original)
+
+    def _direct(self, city_id: str) -> DirectStore:
+        if self.patience is None:
+            return open_direct(self.place, city_id)
+        from lamplighter.store.patience import PatientStore
+
+        return PatientStore(lambda: open_direct(self.place, city_id), self.patience)
 
     @cached_property
     def beads(self) -> "BeadStore":
@@ -184,9 +194,11 @@ def locate(settings: Settings) -> CityPaths:
     return city_at(settings.city) if settings.city is not None else find_city(settings.cwd)
 
 
-def open_city(settings: Settings, *, warn: Callable[[str], None] = _say_nothing) -> OpenCity:
+def open_city(
+    settings: Settings, *, warn: Callable[[str], None] | None = None, patience: "Patience | None" = None
+) -> OpenCity:
     clock = SystemClock()
-    return OpenCity(settings, locate(settings), clock, IdSource(clock), warn)
+    return OpenCity(settings, locate(settings), clock, IdSource(clock), warn or _say_nothing, patience)
 
 
 def host() -> str:

@@ -13,7 +13,7 @@ from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import loops_of, rules_of
 from lamplighter.app.config_in_force import in_force
-from lamplighter.app.http import HttpServer
+from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime
 from lamplighter.app.post import Post, join, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
@@ -81,10 +81,14 @@ class _Worker:
         self._opened = OpenCity(settings, paths, clock, IdSource(clock))
         self._wanted = wanted
         self._lifetime = Lifetime(clock, KIND)
+        self._listener = KeptListener()
 
     async def run(self, started: Callable[[Working], None]) -> None:
         self._opened.need_own()
-        await self._lifetime.run(lambda first: self._live(started if first else _nothing))
+        try:
+            await self._lifetime.run(lambda first: self._live(started if first else _nothing))
+        finally:
+            self._listener.close()
 
     async def _live(self, started: Callable[[Working], None]) -> None:
         config = self._in_force()
@@ -104,7 +108,7 @@ class _Worker:
     async def _build(self, stack: AsyncExitStack, post: Post, node: Node, config: LoadedCity) -> list[Child]:
         """The parts in the order they start, with their undoing on the stack."""
         opened, city = self._opened, config.city
-        http = HttpServer(opened, post.store, LOOPBACK, 0, lambda: loops.scene, shared=True)
+        http = HttpServer(opened, post.store, LOOPBACK, 0, lambda: loops.scene, shared=True, kept=self._listener)
         http.open()
         stack.callback(http.close)
         me = runs.Worker(post.owner.id, node.name)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import city, group
+from lamplighter.cli.base import city, group, patient_city
 from lamplighter.kit.errors import Conflict
 
 TYPE_CHECKING = False
@@ -32,6 +32,13 @@ def _agents(*, tells_problems: bool = False) -> "Agents":
     from lamplighter.app.agents import Agents
 
     return Agents(city(tells_problems=tells_problems))
+
+
+def _own_agents() -> "Agents":
+    """For what agents call from inside their session: it waits for a database that is away for a while."""
+    from lamplighter.app.agents import Agents
+
+    return Agents(patient_city())
 
 
 def _do(name: str, act: "Callable[[Agents, Named], object]", text: str, **fields: bool) -> None:
@@ -212,7 +219,7 @@ def unquarantine(name: str) -> None:
 @click.argument("name", required=False)
 def drain_check(name: str | None) -> None:
     """Succeeds when the agent is asked to finish; says nothing."""
-    agents = _agents()
+    agents = _own_agents()
     draining = agents.is_draining(agents.named(name))
     if output.wants_json():
         click.echo(json.dumps({"draining": draining}))
@@ -224,7 +231,7 @@ def drain_check(name: str | None) -> None:
 @click.argument("name", required=False)
 def drain_ack(name: str | None) -> None:
     """Say that the agent has finished: its session may end now."""
-    agents = _agents()
+    agents = _own_agents()
     who = agents.named(name)
     agents.acknowledge(who)
     output.record({"name": who.name, "acknowledged": True}, f"{who.name} has finished.")
@@ -235,7 +242,7 @@ def drain_ack(name: str | None) -> None:
 @click.option("--no-wait", is_flag=True, help="Return at once.")
 def request_restart(name: str | None, *, no_wait: bool) -> None:
     """Ask for a fresh session, and wait for the end of this one; work stays on the hook."""
-    agents = _agents()
+    agents = _own_agents()
     who = agents.named(name)
     agents.request_restart(who)
     output.record({"name": who.name, "requested": True}, f"{who.name} gets a fresh session.")

@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.nearest import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.app.wiring import OpenCity
+    from lamplighter.store.patience import Patience
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -70,6 +72,15 @@ def city(*, tells_problems: bool = False) -> "OpenCity":
 
     What is wrong with its files is told in one line on standard error, unless the command `tells_problems` itself.
     """
+    return _opened(patient=False, tells_problems=tells_problems)
+
+
+def patient_city() -> "OpenCity":
+    """The same for what agents call from inside their work: it waits for a database that is away for a while."""
+    return _opened(patient=True, tells_problems=False)
+
+
+def _opened(*, patient: bool, tells_problems: bool) -> "OpenCity":
     from lamplighter.app.settings import from_environment
     from lamplighter.app.wiring import open_city
     from lamplighter.cli.output import note
@@ -77,13 +88,26 @@ def city(*, tells_problems: bool = False) -> "OpenCity":
     root = click.get_current_context().find_root()
     if "lamp.opened" not in root.meta:
         settings = from_environment(root.meta.get("lamp.city"))
-        opened = open_city(settings) if tells_problems else open_city(settings, warn=note)
+        patience = _patience(settings.env) if patient else None
+        opened = open_city(settings, warn=None if tells_problems else note, patience=patience)
         root.meta["lamp.opened"] = opened
         root.call_on_close(opened.close)
         if not tells_problems:
             opened.look_for_problems()
     found: OpenCity = root.meta["lamp.opened"]
     return found
+
+
+def _patience(env: Mapping[str, str]) -> "Patience":
+    from lamplighter.app.settings import store_wait
+    from lamplighter.store.patience import Patience
+
+    seconds = store_wait(env)
+
+    def tell(error: LampError) -> None:
+        click.echo(f"{error.message} Waiting for it, up to {seconds:g} s in all.", err=True)
+
+    return Patience(seconds, tell)
 
 
 def _common() -> list[click.Parameter]:

@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import city, group
+from lamplighter.cli.base import group
+from lamplighter.cli.base import patient_city as city
 from lamplighter.domain.beads.model import Bead, BeadChange, BeadFilter, BeadStatus, NewBead
 from lamplighter.kit.errors import UsageError
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import city, group
+from lamplighter.cli.base import city, group, patient_city
 from lamplighter.domain.events import EventFilter
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import UsageError
@@ -83,7 +83,7 @@ def emit(event_type: str, subject: str | None, message: str | None, actor: str |
     """Append an event of TYPE, such as `deploy.finished`."""
     from lamplighter.services import events
 
-    opened = city()
+    opened = patient_city()
     value = _payload(payload)
     fact = opened.act(actor).event(event_type, subject=subject, message=message, payload=value)
     opened.store.transact(events.emit, fact, payload_size=len((payload or "").encode()))

@@ -3,7 +3,7 @@
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import CONTEXT, LampCommand, city
+from lamplighter.cli.base import CONTEXT, LampCommand, city, patient_city
 from lamplighter.kit.errors import LampError
 
 REMINDER = """\
@@ -24,7 +24,7 @@ def hook(agent: str | None, *, inject: bool) -> None:
     from lamplighter.app.hooks import NOTHING, on_hook
 
     try:
-        found = on_hook(city(), agent)
+        found = on_hook(city() if inject else patient_city(), agent)
     except LampError:
         if not inject:
             raise

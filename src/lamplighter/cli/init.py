@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 @click.option("--name", help="The city's name; its directory's name when left out.")
 @click.option("--demo", is_flag=True, help="With a few automations and agents to look at, which need only a shell.")
 @click.option("--new-id", is_flag=True, help="Make a copied city a city of its own; what was under way in it ends.")
-def init(path: Path | None, name: str | None, *, demo: bool, new_id: bool) -> None:
+@click.option("--new-database", is_flag=True, help="Begin with an empty database where the city's own is lost.")
+def init(path: Path | None, name: str | None, *, demo: bool, new_id: bool, new_database: bool) -> None:
     """Make a city in PATH, or here. Never overwrites: what is there stays as it is."""
     from lamplighter.app.create import create_city
     from lamplighter.app.settings import from_environment
@@ -28,7 +29,7 @@ def init(path: Path | None, name: str | None, *, demo: bool, new_id: bool) -> No
     if new_id:
         _give_new_id(root, settings)
         return
-    made, city_name = create_city(root, settings, name=name, demo=demo)
+    made, city_name = create_city(root, settings, name=name, demo=demo, new_database=new_database)
     shown = [str(entry.relative_to(root)) for entry in made]
     text = f"City `{city_name}` is ready in {root}." if shown else f"{root} is a city already; nothing was changed."
     if shown:

@@ -2,8 +2,9 @@
 
 import click
 
-from lamplighter.cli import output
-from lamplighter.cli.base import city, group
+from lamplighter.cli import base, output
+from lamplighter.cli.base import group
+from lamplighter.cli.base import patient_city as city
 from lamplighter.domain.mail import HUMAN
 from lamplighter.kit.errors import LampError, NotFound, UsageError
 from lamplighter.kit.nearest import full_stop
@@ -62,6 +63,8 @@ def inbox(agent: str | None) -> None:
 def check(agent: str | None, *, inject: bool) -> None:
     """How many messages are unread; fails when there are none."""
     try:
+        if inject:
+            base.city()  # opened first, it does not wait: a reminder must not keep the agent's program waiting
         found = _box().check(_reader(agent))
     except LampError:
         if not inject:

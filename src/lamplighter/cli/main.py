@@ -54,7 +54,7 @@ root = LampGroup(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit code: 0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable."""
+    """The exit code: 0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable, 6 the city is gone."""
     as_json = "--json" in arguments
     try:
         _need_text(arguments)

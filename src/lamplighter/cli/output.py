@@ -20,6 +20,7 @@ EXIT_CODES = {
     Kind.NOT_FOUND: 3,
     Kind.CONFLICT: 4,
     Kind.UNAVAILABLE: 5,
+    Kind.GONE: 6,
 }
 _STATE_COLOURS = {
     "starting": "yellow", "draining": "yellow", "crashed": "red", "quarantined": "red", "suspended": "bright_black",

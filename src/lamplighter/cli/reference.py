@@ -15,8 +15,8 @@ def reference() -> str:
         "# Commands",
         "",
         "Every command takes `--city PATH` (else `LAMP_CITY`, else the city around where you stand) and `--json`.",
-        "Exit codes: 0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable. Errors go to standard error; with",
-        "`--json` as `{type, title, detail, hint}`.",
+        "Exit codes: 0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable, 6 the city's state is gone. Errors",
+        "go to standard error; with `--json` as `{type, title, detail, hint}`.",
         "",
     ]
     return "\n".join([*head, *_group(root, ("lamp",))]).rstrip() + "\n"

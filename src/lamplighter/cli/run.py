@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import city, group
+from lamplighter.cli.base import city, group, patient_city
 
 if TYPE_CHECKING:
     from lamplighter.app.wiring import OpenCity
@@ -134,7 +134,7 @@ def complete(run_id: str | None, **said: Any) -> None:
     from lamplighter.domain.runs.prompt import completion_id
     from lamplighter.kit.errors import UsageError
 
-    opened = city()
+    opened = patient_city()
     named = run_id or opened.settings.run
     if not named:
         raise UsageError("No run is named, and this is not a run's session.", hint="Name one: `lamp run complete ID`.")

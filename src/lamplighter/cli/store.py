@@ -14,7 +14,7 @@ def migrate() -> None:
     from lamplighter.store.place import migrate as migrate_place
 
     place = city().place
-    applied = [f"{entry.version:04} {entry.name}" for entry in migrate_place(place)]
+    applied = [f"{entry.version:04} {entry.name}" for entry in migrate_place(place, make=False)]
     text = f"Applied {', '.join(applied)} to {place}." if applied else f"{place} is up to date."
     output.record({"store": str(place), "applied": applied}, text)
 

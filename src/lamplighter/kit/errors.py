@@ -11,6 +11,7 @@ class Kind(StrEnum):
     NOT_FOUND = "not_found"
     CONFLICT = "conflict"
     UNAVAILABLE = "unavailable"
+    GONE = "gone"
 
 
 class LampError(Exception):
@@ -45,3 +46,15 @@ class Unavailable(LampError):
 
 class Fenced(Unavailable):
     """A process that may no longer work under its name: whatever it is doing ends, and it starts anew."""
+
+
+class CityGone(Fenced):
+    """The process ends for good and starts nothing anew; what it started lives on."""
+
+    kind = Kind.GONE
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"The city's state in {where} was deleted, moved or replaced while the city ran; the daemon ends.",
+            hint="Its agents run on. Put the directory back, then start the city again.",
+        )

@@ -1,7 +1,8 @@
 """Completion: an agent reports the end of its run, once; replays are answered, late and other words refused."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from lamplighter.domain.access import Caller, Verb, require, require_own_run
@@ -20,13 +21,23 @@ from lamplighter.domain.runs.completion import (
     judge,
 )
 from lamplighter.domain.runs.model import By, Mover, Run
+from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import Completed, RunUnknown
 from lamplighter.services import runs
+from lamplighter.store.errors import CommitUnknown, StoreUnavailable
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import DirectStore, Store, Tx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio  # commands do without it
+
+FIRST_PAUSE = timedelta(milliseconds=100)
+LONGEST_PAUSE = timedelta(seconds=2)
+REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -83,18 +94,30 @@ def complete(tx: Tx, completion: Completion, *, session: str | None, ids: IdSour
     return Told(judgement, run)
 
 
+def _never() -> "asyncio.Event":
+    import asyncio
+
+    return asyncio.Event()
+
+
 @dataclass(frozen=True)
 class Completions:
-    """The service behind every surface: tools, API and command line ask the same."""
+    """The service behind every surface: tools, API and command line ask the same.
+
+    It waits for a database that is away for a while, until `stopping`: an agent that cannot report has worked for
+    nothing, and many would not try again.
+    """
 
     store: Store
     clock: Clock
     ids: IdSource
+    stopping: "asyncio.Event" = field(default_factory=_never)
+    wait: timedelta = timedelta(seconds=20)
 
     async def complete(self, completion: Completion, *, caller: Caller, session: str | None = None) -> Completed:
         require_own_run(caller, completion.run)
         act = Act(caller.actor, self.clock.now())
-        told = await self.store.transact(complete, completion, session=session, ids=self.ids, act=act)
+        told = await self._recorded(completion, session, act)
         crash_point(CrashPoint.COMPLETE_AFTER_COMMIT)
         return told.answer()
 
@@ -102,10 +125,24 @@ class Completions:
         require(caller, Verb.READ)
         return await self.store.read(runs.show, run)
 
+    async def _recorded(self, completion: Completion, session: str | None, act: Act) -> Told:
+        """Repeated also where a commit's answer was lost: the same completion is recorded once."""
+        until = self.clock.monotonic() + self.wait.total_seconds()
+        attempt = 0
+        while True:
+            try:
+                return await self.store.transact(complete, completion, session=session, ids=self.ids, act=act)
+            except StoreUnavailable as error:
+                passing = error.passing or isinstance(error, CommitUnknown)
+                if not passing or self.stopping.is_set() or self.clock.monotonic() >= until:
+                    raise
+            await self.clock.wait(self.stopping, at_most=doubling(attempt, first=FIRST_PAUSE, most=LONGEST_PAUSE))
+            attempt += 1
+
 
 @dataclass(frozen=True)
 class DirectCompletions:
-    """The same for a command, which has no event loop of the city's."""
+    """The same for a command, which has no event loop of the city's; how long it waits is its store's to say."""
 
     store: DirectStore
     clock: Clock
@@ -114,4 +151,10 @@ class DirectCompletions:
     def complete(self, completion: Completion, *, caller: Caller, session: str | None = None) -> Completed:
         require_own_run(caller, completion.run)
         act = Act(caller.actor, self.clock.now())
-        return self.store.transact(complete, completion, session=session, ids=self.ids, act=act).answer()
+        for left in range(REPEATS, -1, -1):
+            try:
+                return self.store.transact(complete, completion, session=session, ids=self.ids, act=act).answer()
+            except CommitUnknown:  # the same completion is recorded once, however often it is given
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")

@@ -27,6 +27,7 @@ class CityDesk:
     store: Callable[[], DirectStore]
     beads: Callable[[Callable[[], Act]], BeadStore]
     clock: Clock
+    closing: Callable[[], None] = lambda: None
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "desk"), compare=False)
 
     async def with_beads(self, caller: Caller, call: Callable[[BeadStore], R]) -> R:
@@ -42,6 +43,7 @@ class CityDesk:
 
     def close(self) -> None:
         self._thread.shutdown()
+        self.closing()
 
     def _act(self, caller: Caller) -> Act:
         return Act(caller.actor, self.clock.now(), caller.run)

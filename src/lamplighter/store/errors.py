@@ -1,10 +1,16 @@
 """What can go wrong with a store, each with the sentence a person reads."""
 
-from lamplighter.kit.errors import Conflict, Fenced, Kind, LampError, Unavailable
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lamplighter.kit.errors import Conflict, Fenced, Kind, LampError, Unavailable, UsageError
 
 
 class StoreUnavailable(Unavailable):
-    """The database cannot be reached or opened now; trying again later may help."""
+    """The database cannot be reached or opened now; nothing was changed. `passing`: trying again later may help."""
+
+    passing: bool = True
 
 
 class StoreBusy(StoreUnavailable):
@@ -27,11 +33,13 @@ class StoreDisk(StoreUnavailable):
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(
             f"The disk did not take or give the database {where}: {detail}.",
-            hint="Check the disk and its free space; nothing that was acknowledged is lost.",
+            hint="Check the disk and its free space, and that nobody removed a file of the database.",
         )
 
 
 class StoreReadOnly(StoreUnavailable):
+    passing = False
+
     def __init__(self, where: str) -> None:
         super().__init__(
             f"The database {where} cannot be written: it, its directory or its disk is read-only.",
@@ -39,11 +47,34 @@ class StoreReadOnly(StoreUnavailable):
         )
 
 
+class ServerReadOnly(StoreReadOnly):
+    passing = True
+
+    def __init__(self, where: str) -> None:
+        StoreUnavailable.__init__(
+            self,
+            f"The database {where} takes no writes now: it is read-only.",
+            hint="Work goes on by itself once it takes them again; see default_transaction_read_only, and whether it "
+            "is a standby.",
+        )
+
+
 class StoreRefused(StoreUnavailable):
+    passing = False
+
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(
             f"The database {where} does not let this user work on it: {detail}.",
             hint="Grant its role the rights on the database's schema, or name another user in [store] url.",
+        )
+
+
+class PooledByTransaction(UsageError):
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"The database {where} is behind a pooler that gives each transaction another session.",
+            hint="Proofs of life and wake-ups need a session of their own: let the pooler pool by session (PgBouncer: "
+            "pool_mode = session), or name the server itself in [store] url.",
         )
 
 
@@ -58,12 +89,59 @@ class StoreCorrupt(LampError):
 
 
 class StoreMissing(StoreUnavailable):
+    passing = False
+
     def __init__(self, where: str) -> None:
-        super().__init__(f"There is no database at {where}.", hint="Run `lamp init` in the city, or check [store] url.")
+        super().__init__(
+            f"There is no database at {where}.",
+            hint="If it was deleted or moved, put it or a copy of it back; else check [store] url. `lamp init "
+            "--new-database` begins with an empty one.",
+        )
+
+
+class StoreLost(StoreUnavailable):
+    """A city that was made has no database, or one that knows nothing of it: it stood there once."""
+
+    passing = False
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(
+            f"{what} {where}, though this city was made before: its database was deleted, moved or replaced.",
+            hint="Put the file or a copy of it back. `lamp init --new-database` begins with an empty one: runs, beads "
+            "and events of the old one are then gone.",
+        )
+
+
+class StoreSaved(StoreUnavailable):
+    """The city lost its database while it ran, and nobody has decided yet how it goes on."""
+
+    passing = False
+
+    def __init__(self, where: str, copy: str) -> None:
+        super().__init__(
+            f"The database {where} was lost while the city ran; what it held was saved as {copy}.",
+            hint=f"To go on with that: move it to {where}, without the -wal and -shm that lie there. To go on with "
+            "what is there now: delete the copy, or move it elsewhere.",
+        )
+
+
+class StoreGone(StoreUnavailable):
+    """The file was taken away from under a program that has it open."""
+
+    passing = False
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(
+            f"The database file {where} was {what} while it was in use; nothing is written any more.",
+            hint="Stop the city, put the file back, or a copy of it and then without the -wal and -shm that lie there, "
+            "and start it again. What was recorded since that copy is lost.",
+        )
 
 
 class StoreOld(StoreUnavailable):
     """The schema is older than this program."""
+
+    passing = False
 
     def __init__(self, where: str, have: int, want: int) -> None:
         super().__init__(
@@ -83,7 +161,20 @@ class StoreNewer(Conflict):
         )
 
 
+@dataclass(frozen=True)
+class Settled:
+    """What became of a commit whose answer was lost: whether it took (None: it cannot be told), and what it gave."""
+
+    took: bool | None
+    value: Any = None
+
+
 class CommitUnknown(StoreUnavailable):
+    """Never repeated blindly. `settle`, where there is one, asks the database afterwards."""
+
+    passing = False
+    settle: "Callable[[], Settled] | None" = None
+
     def __init__(self, where: str) -> None:
         super().__init__(
             f"The connection to the database {where} broke during a commit; whether it took is unknown.",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lamplighter.kit.masking import masked
-from lamplighter.store.errors import StoreBusy, StoreNewer, StoreUnavailable
+from lamplighter.store.errors import StoreBusy, StoreLost, StoreNewer, StoreUnavailable
 from lamplighter.store.schema import PROGRAM, Level, Migration, migrations
 from lamplighter.store.sqlite_connection import connect as connect_sqlite
 from lamplighter.store.sqlite_connection import told as told_sqlite
@@ -20,9 +20,14 @@ TRIES = 20
 WAIT_SECONDS = 0.25
 
 
-def migrate_sqlite(path: Path, *, to: int | None = None) -> list[Migration]:
-    """Bring the file to this program's schema, making it if need be; returns what was applied."""
-    _make_private(path)
+def migrate_sqlite(path: Path, *, to: int | None = None, make: bool = True) -> list[Migration]:
+    """Bring the file to this program's schema; returns what was applied. Without `make` it raises StoreLost for one
+    that is not there or empty.
+    """
+    if make:
+        _make_private(path)
+    elif not path.exists():
+        raise StoreLost(str(path), "There is no database at")
     connection = connect_sqlite(path)
     try:
         turnstile = turnstile_of(path)
@@ -30,11 +35,17 @@ def migrate_sqlite(path: Path, *, to: int | None = None) -> list[Migration]:
             if not turnstile.enter(at_most=BUSY_SECONDS):
                 raise StoreBusy(str(path))
             with told_sqlite(path):
+                if not make and not _has_schema(connection):
+                    raise StoreLost(str(path), "There is nothing in the database")
                 return _apply_sqlite(connection, str(path), to)
         finally:
             turnstile.close()
     finally:
         connection.close()
+
+
+def _has_schema(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_level'").fetchone() is not None
 
 
 def _make_private(path: Path) -> None:

@@ -101,12 +101,16 @@ def open_proofs(place: Place) -> Proofs:
             assert_never(place)
 
 
-def migrate(place: Place) -> list[Migration]:
+def migrate(place: Place, *, make: bool = True) -> list[Migration]:
+    """Bring the database to this program's schema. Without `make`, a file that is not there is a loss: StoreLost.
+
+    An empty database on a server is what a new URL points to, and is filled either way.
+    """
     from lamplighter.store.migrate import migrate_postgres, migrate_sqlite
 
     match place:
         case SqlitePlace(path):
-            return migrate_sqlite(path)
+            return migrate_sqlite(path, make=make)
         case PostgresPlace(url):
             _need_psycopg()
             return migrate_postgres(url)

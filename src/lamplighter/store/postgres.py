@@ -13,13 +13,17 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
+
 from lamplighter.kit import log
 from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.masking import masked
 from lamplighter.store import errors
 from lamplighter.store.batch import batches, run_batch
 from lamplighter.store.crew import Crew
 from lamplighter.store.jobs import Answer, Job, Outcome, deliver
-from lamplighter.store.postgres_connection import LOST, PASSING, PostgresConnection, told
+from lamplighter.store.postgres_commit import TracedCall
+from lamplighter.store.postgres_connection import LOST, PASSING, PostgresConnection, explain, told
 from lamplighter.store.postman import Postman, announce
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
@@ -116,7 +120,8 @@ class PostgresStore:
                 return []
             except BaseException as error:  # noqa: BLE001  one of them failed: which, the next way of trying tells
                 if savepoints and line.lost():  # nobody fares better alone, and each would wait for the server
-                    deliver([Outcome(job, error=error) for job in jobs])
+                    told_as = explain(error, line.url) or error
+                    deliver([Outcome(job, error=told_as) for job in jobs])
                     return []
                 continue
             answered = [outcome for outcome in outcomes if not isinstance(outcome.error, TO_BE_ALONE)]
@@ -191,7 +196,7 @@ def _outcome(job: Job, call: Callable[[], Any], line: "_Line") -> Outcome:
             if left and line.lost():
                 time.sleep(0.05)
                 continue
-            return Outcome(job, error=error)
+            return Outcome(job, error=explain(error, line.url) or error)
         except BaseException as error:  # noqa: BLE001  the thread is the edge: every error belongs to its caller
             return Outcome(job, error=error)
     raise AssertionError("the last try returns")
@@ -209,13 +214,13 @@ class _Line:
     """One thread's connection, opened when first needed and again after it broke."""
 
     def __init__(self, url: str, city: str, connection: PostgresConnection | None) -> None:
-        self._url = url
+        self.url = url
         self._city = city
         self._connection = connection
 
     def open(self) -> PostgresConnection:
         if self._connection is None or not self._connection.usable:
-            self._connection = PostgresConnection(self._url, self._city)
+            self._connection = PostgresConnection(self.url, self._city)
         return self._connection
 
     def lost(self) -> bool:
@@ -226,8 +231,8 @@ class _Line:
             return
         try:
             self._connection.rollback()
-        except LOST:
-            log.get().warning("store.connection_lost", url=self._url)
+        except psycopg.Error as error:
+            log.get().warning("store.connection_lost", url=masked(self.url), error=str(error))
             self._connection.close()
 
     def close(self) -> None:
@@ -236,19 +241,38 @@ class _Line:
 
 
 class PostgresDirect:
-    """The same transactions on the caller's thread: for commands, which make one and leave."""
+    """The same transactions on the caller's thread: for commands, which make one and leave.
+
+    A connection that broke is replaced at the next call.
+    """
 
     def __init__(self, url: str, city: str) -> None:
-        self._connection = PostgresConnection(url, city)
+        self._line = _Line(url, city, None)
+        self._line.open()
 
     def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        value, wakes = self._connection.alone(lambda tx: fn(tx, *args, **kwargs))
-        with suppress(*LOST):  # committed is committed: whoever waits polls as well
-            announce(self._connection, wakes)
+        traced = TracedCall(lambda tx: fn(tx, *args, **kwargs))
+        try:
+            value, wakes = self._line.open().alone(traced)
+        except errors.CommitUnknown as unknown:
+            unknown.settle = partial(self._settle, traced)
+            raise
+        self._announce(wakes)
         return value  # type: ignore[no-any-return]  # what fn gave
 
     def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._connection.read(lambda tx: fn(tx, *args, **kwargs))  # type: ignore[no-any-return]  # what fn gave
+        return self._line.open().read(lambda tx: fn(tx, *args, **kwargs))  # type: ignore[no-any-return]  # what fn gave
 
     def close(self) -> None:
-        self._connection.close()
+        self._line.close()
+
+    def _settle(self, traced: TracedCall) -> errors.Settled:
+        """Ask what became of a commit whose answer was lost. Raises StoreUnavailable while nobody can be asked."""
+        took = traced.took(self._line.open())
+        if took:
+            self._announce(traced.wakes)
+        return errors.Settled(took, traced.value)
+
+    def _announce(self, wakes: frozenset[str]) -> None:
+        with suppress(psycopg.Error, errors.StoreUnavailable):  # committed is committed: whoever waits polls as well
+            announce(self._line.open(), wakes)

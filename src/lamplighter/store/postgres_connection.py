@@ -45,7 +45,11 @@ PASSING = (
     psycopg.errors.DeadlockDetected,
     psycopg.errors.LockNotAvailable,
 )
-LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+LOST = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,  # the server has cut the connection
+)
 
 
 class PostgresDb:
@@ -131,7 +135,20 @@ def _many(write: Write) -> bytes:
     return POSTGRES.render(write.for_many()).encode()
 
 
-def connect(url: str, *, application: str = "lamplighter") -> psycopg.Connection[dict[str, Any]]:
+def connect(url: str, *, application: str = "lamplighter", settings: str = "") -> psycopg.Connection[dict[str, Any]]:
+    """A new connection, with `settings` made on it. Raises StoreUnavailable, also where it broke in between."""
+    connection = _connected(url, application)
+    if settings:
+        try:
+            with told(url):
+                connection.execute(settings.encode())
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _connected(url: str, application: str) -> psycopg.Connection[dict[str, Any]]:
     try:
         return psycopg.connect(
             url,
@@ -144,7 +161,7 @@ def connect(url: str, *, application: str = "lamplighter") -> psycopg.Connection
             keepalives_interval=5,
             keepalives_count=3,
         )
-    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:  # the latter for a URL that is none
+    except psycopg.Error as error:  # of any kind: a server that starts or stops says all sorts of things
         raise unreachable(url, error) from error
 
 
@@ -161,20 +178,31 @@ def told(url: str) -> Iterator[None]:
     """Turn errors about the server, not those about a statement, into sentences for a person."""
     try:
         yield
-    except psycopg.errors.UndefinedTable as error:
-        if "schema_level" in str(error):
-            raise errors.StoreOld(masked(url), 0, PROGRAM) from error
+    except psycopg.Error as error:
+        better = explain(error, url)
+        if better is not None:
+            raise better from error
         raise
-    except psycopg.errors.DiskFull as error:
-        raise errors.StoreFull(masked(url)) from error
-    except psycopg.errors.ReadOnlySqlTransaction as error:
-        raise errors.StoreReadOnly(masked(url)) from error
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise errors.StoreRefused(masked(url), masked(" ".join(str(error).split()))) from error
-    except PASSING:
-        raise
-    except LOST as error:
-        raise unreachable(url, error) from error
+
+
+def explain(error: BaseException, url: str) -> Exception | None:
+    """What a person should read in place of `error`; None where it is not about the server, or passes by itself."""
+    where = masked(url)
+    better: Exception | None = None
+    match error:
+        case psycopg.errors.UndefinedTable() if "schema_level" in str(error):
+            better = errors.StoreOld(where, 0, PROGRAM)
+        case psycopg.errors.DuplicatePreparedStatement() | psycopg.errors.InvalidSqlStatementName():
+            better = errors.PooledByTransaction(where)  # another session's statements
+        case psycopg.errors.DiskFull():
+            better = errors.StoreFull(where)
+        case psycopg.errors.ReadOnlySqlTransaction():
+            better = errors.ServerReadOnly(where)
+        case psycopg.errors.InsufficientPrivilege():
+            better = errors.StoreRefused(where, masked(" ".join(str(error).split())))
+        case _ if isinstance(error, LOST) and not isinstance(error, PASSING):
+            better = unreachable(url, error)
+    return better
 
 
 class PostgresConnection:
@@ -182,8 +210,7 @@ class PostgresConnection:
 
     def __init__(self, url: str, city: str) -> None:
         self.url = url
-        self.raw = connect(url)
-        self.raw.execute(f"SET lock_timeout = {LOCK_MILLIS}; {BY_INDEX}".encode())
+        self.raw = connect(url, settings=f"SET lock_timeout = {LOCK_MILLIS}; {BY_INDEX}")
         self.db = PostgresDb(self.raw)
         self.tx = Tx(self.db, city)
         self._guard = SchemaGuard(masked(url), self.tx.db)
@@ -218,9 +245,10 @@ class PostgresConnection:
             self.db.send()
         crash_point(CrashPoint.STORE_BEFORE_COMMIT)
         try:
-            self.raw.execute("COMMIT")
-        except LOST as error:
-            if self.raw.broken or self.raw.closed:
+            with told(self.url):
+                self.raw.execute("COMMIT")
+        except Exception as error:
+            if not self.usable:
                 raise errors.CommitUnknown(masked(self.url)) from error
             raise
         crash_point(CrashPoint.STORE_AFTER_COMMIT)
@@ -275,7 +303,7 @@ class PostgresConnection:
     def _rollback_if_open(self) -> None:
         try:
             self.rollback()
-        except LOST:  # the server rolls back by itself when a connection breaks
+        except psycopg.Error:  # the server rolls back by itself when a connection breaks
             self.raw.close()
 
     @property

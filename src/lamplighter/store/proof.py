@@ -10,12 +10,16 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from lamplighter.store.errors import ProofLost, StoreUnavailable
+from lamplighter.kit.masking import masked
+from lamplighter.store.errors import PooledByTransaction, ProofLost, StoreUnavailable
 
 SERVER_ASKS = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
 """How the server finds out that a machine vanished without a word; a process that died says so by its closed socket."""
+
+
+LOOKS = 3
 
 
 class Proofs(Protocol):
@@ -100,9 +104,13 @@ class PostgresProofs:
         from lamplighter.store.postgres_connection import connect
 
         self._url = url
-        self._connection = connect(url, application="lamplighter proof of life")
-        for setting, seconds in SERVER_ASKS.items():
-            self._connection.execute(f"SET {setting} = {seconds}".encode())
+        settings = "; ".join(f"SET {setting} = {seconds}" for setting, seconds in SERVER_ASKS.items())
+        self._connection = connect(url, application="lamplighter proof of life", settings=settings)
+        try:
+            need_own_session(url, self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
         self._held: set[str] = set()
 
     def hold(self, owner: str) -> None:
@@ -162,6 +170,35 @@ class PostgresProofs:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def need_own_session(url: str, connection: Any) -> None:
+    """Raises PooledByTransaction where another transaction can get the session of this connection."""
+    from lamplighter.store.postgres_connection import connect, told
+
+    with told(url):
+        other = connect(url, application="lamplighter proof of life")
+        try:
+            shared = any(_share_a_session(connection, other) for _ in range(LOOKS))
+        finally:
+            other.close()
+    if shared:
+        raise PooledByTransaction(masked(url))
+
+
+def _share_a_session(one: Any, other: Any) -> bool:
+    """A pooler gives the second one's transaction the session that was free last, which is the first one's."""
+    before = _session(one)
+    other.execute("BEGIN")
+    shared = _session(other) == before or _session(one) != before
+    other.execute("ROLLBACK")
+    return shared
+
+
+def _session(connection: Any) -> int:
+    row = connection.execute("SELECT pg_backend_pid() AS pid").fetchone()
+    pid: int = row["pid"]
+    return pid
 
 
 def key_of(owner: str) -> int:

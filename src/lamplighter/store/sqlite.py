@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from lamplighter.store import errors
 from lamplighter.store.batch import batches, run_batch
 from lamplighter.store.datagrams import Datagrams
 from lamplighter.store.jobs import Answer, Job, Outcome, deliver, passable
@@ -23,6 +24,7 @@ from lamplighter.store.sqlite_connection import (
     read_whole,
     told,
 )
+from lamplighter.store.sqlite_files import close_or_abandon
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
 
@@ -33,6 +35,7 @@ GROUP_SIZE = 256
 GROUP_SECONDS = 0.025
 AT_ONCE = 64
 READERS = 4
+SAVE_TRIES = 10
 
 
 class SqliteStore:
@@ -75,9 +78,28 @@ class SqliteStore:
         await asyncio.to_thread(self._writer.join)
         await asyncio.to_thread(self._readers.shutdown)
         for reader in self._opened:
-            reader.raw.close()
+            close_or_abandon(reader.raw, self._connection.files)
         self._connection.close()
         self._datagrams.close()
+
+    def check(self) -> None:
+        """Raises StoreGone when the file was taken away, replaced or overwritten since it was opened."""
+        self._connection.files.check_content(self._connection.raw)
+
+    async def save_copy(self, to: Path) -> None:
+        """All that can still be read, as a new file: for a database whose own file is gone. Raises StoreUnavailable."""
+        await asyncio.to_thread(self._save_copy, to)
+
+    def _save_copy(self, to: Path) -> None:
+        """A few tries: the writer may be in the middle of a transaction, which it gives up."""
+        for left in range(SAVE_TRIES - 1, -1, -1):
+            try:
+                return self._connection.files.save_copy(self._connection.raw, to)
+            except sqlite3.Error as error:
+                if not left:
+                    raise errors.StoreUnavailable(f"The database cannot be saved as {to}: {error}.") from error
+            time.sleep(GROUP_SECONDS)
+        return None
 
     def _reader(self) -> "_Reader":
         """The thread's own, opened when first needed: a file away for a moment spoils no thread for ever."""
@@ -88,6 +110,7 @@ class SqliteStore:
         return reader
 
     def _read(self, fn: Callable[[Tx], Any]) -> Any:
+        self._connection.files.check()
         reader = self._reader()
         try:
             with told(self._path):

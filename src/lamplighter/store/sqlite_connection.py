@@ -14,6 +14,7 @@ from lamplighter.store import errors
 from lamplighter.store.db import Params, Row
 from lamplighter.store.dialect import SQLITE
 from lamplighter.store.schema import PROGRAM, SchemaGuard
+from lamplighter.store.sqlite_files import DatabaseFiles, close_or_abandon
 from lamplighter.store.turnstile import Turnstile
 from lamplighter.store.tx import Tx
 from lamplighter.store.writes import Write
@@ -153,6 +154,7 @@ class SqliteConnection:
                 # The version first: a migration between the two is then noticed by the next transaction.
                 self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
                 self.guard.check()
+            self.files = DatabaseFiles(path, city)
             self._turnstile = turnstile_of(path)
         except BaseException:
             self.raw.close()
@@ -164,6 +166,7 @@ class SqliteConnection:
             raise errors.StoreBusy(str(self.path))
         try:
             with told(self.path):
+                self.files.check_content(self.raw)
                 self.raw.execute("BEGIN IMMEDIATE")
                 # Migrations change the user version: an unchanged one means an unchanged schema, and costs less to ask.
                 if self.raw.execute("PRAGMA user_version").fetchone()[0] != self._seen:
@@ -175,6 +178,7 @@ class SqliteConnection:
     def commit(self) -> None:
         crash_point(CrashPoint.STORE_BEFORE_COMMIT)
         try:
+            self.files.check()
             with told(self.path):
                 self.raw.execute("COMMIT")
         except BaseException:
@@ -215,7 +219,7 @@ class SqliteConnection:
         return value, self.tx.take_wakes()
 
     def close(self) -> None:
-        self.raw.close()
+        close_or_abandon(self.raw, self.files)
         self._turnstile.close()
 
 

@@ -26,6 +26,7 @@ class SqliteDirect:
 
     def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         connection = self._connection
+        connection.files.check()
         with told(connection.path):
             connection.raw.execute("PRAGMA query_only = ON")
             try:

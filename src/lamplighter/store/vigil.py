@@ -5,9 +5,13 @@ Only PostgreSQL has cities with more than one working process for long; a file's
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from lamplighter.store.place import Place, PostgresPlace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import psycopg
 
 
 class Vigil(Protocol):
@@ -23,13 +27,14 @@ class Vigil(Protocol):
 
 
 class PostgresVigil:
-    """A connection of its own, for it is blocked most of the time; and a thread of its own, for the same reason."""
+    """A connection of its own, for it is blocked most of the time; and a thread of its own, for the same reason.
+
+    A connection that was cut off is replaced at the next wait.
+    """
 
     def __init__(self, url: str) -> None:
-        from lamplighter.store.postgres_connection import connect
-
         self._url = url
-        self._connection = connect(url, application="lamplighter vigil")
+        self._connection = self._connect()
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="lamp-vigil")
 
     def ended(self, owner: str, *, within: float) -> bool:
@@ -39,6 +44,8 @@ class PostgresVigil:
         from lamplighter.store.proof import key_of
 
         key = key_of(owner)
+        if self._connection.closed:  # cut off since: the wait begins anew, on another one
+            self._connection = self._connect()
         with told(self._url):
             try:
                 self._connection.execute(f"SET lock_timeout = {max(int(within * 1000), 1)}".encode())
@@ -48,6 +55,11 @@ class PostgresVigil:
             except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):  # the latter may come late, too
                 return False
         return True
+
+    def _connect(self) -> "psycopg.Connection[dict[str, Any]]":
+        from lamplighter.store.postgres_connection import connect
+
+        return connect(self._url, application="lamplighter vigil")
 
     def cut_short(self) -> None:
         import psycopg

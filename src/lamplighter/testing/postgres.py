@@ -7,11 +7,12 @@ runs it as another user.
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 STARTS_WITHIN = "60"
@@ -68,6 +69,20 @@ class Cluster:
             connection.execute(f'CREATE DATABASE "{made}" TEMPLATE "{template}"'.encode())
         return self.url(made)
 
+    def restart(self, mode: str = "fast") -> None:
+        """As an administrator does it: `fast` ends every connection, `immediate` is a crash."""
+        data = str(self.home / "data")
+        _call(_account(), "pg_ctl", "stop", "-D", data, "-m", mode, "-w")
+        _start(self.home, _account())
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """To the server and every process of it: SIGSTOP makes it hang with its connections open, SIGCONT go on."""
+        first = int((self.home / "data" / "postmaster.pid").read_text().split()[0])
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(first)], check=True, capture_output=True, text=True)
+        for pid in (first, *map(int, listed.stdout.split())):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
@@ -95,13 +110,17 @@ def _account() -> pwd.struct_passwd | None:
 def _running(home: Path, account: pwd.struct_passwd | None) -> Iterator[Cluster]:
     data = home / "data"
     _call(account, "initdb", "-D", str(data), "-U", "lamp", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-    options = f"-k {home} -c listen_addresses='' -c max_connections=300 -c shared_buffers=64MB"
-    start = ("start", "-D", str(data), "-l", str(home / "log"), "-w", "-t", STARTS_WITHIN, "-o", options)
-    _call(account, "pg_ctl", *start)
+    _start(home, account)
     try:
         yield Cluster(home, "lamp")
     finally:
         _call(account, "pg_ctl", "stop", "-D", str(data), "-m", "immediate", "-w")
+
+
+def _start(home: Path, account: pwd.struct_passwd | None) -> None:
+    options = f"-k {home} -c listen_addresses='' -c max_connections=300 -c shared_buffers=64MB"
+    start = ("start", "-D", str(home / "data"), "-l", str(home / "log"), "-w", "-t", STARTS_WITHIN, "-o", options)
+    _call(account, "pg_ctl", *start)
 
 
 def _call(account: pwd.struct_passwd | None, program: str, *args: str) -> None:

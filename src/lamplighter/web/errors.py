@@ -18,6 +18,7 @@ STATUS: Mapping[Kind, int] = {
     Kind.NOT_FOUND: 404,
     Kind.CONFLICT: 409,
     Kind.UNAVAILABLE: 503,
+    Kind.GONE: 503,
 }
 
 

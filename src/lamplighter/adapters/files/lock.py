@@ -46,6 +46,16 @@ class ControllerLock:
             os.ftruncate(fd, 0)
             os.write(fd, f"{os.getpid()}\n".encode())
 
+    @property
+    def in_place(self) -> bool:
+        """Whether its file still lies where others look for it."""
+        if self._fd is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._fd), self._path.stat())
+        except OSError:
+            return False
+
     def release(self) -> None:
         if self._fd is not None:
             os.close(self._fd)

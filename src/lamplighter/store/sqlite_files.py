@@ -1,0 +1,146 @@
+"""The files behind an open SQLite database: whether their names still lead to them, and hold what they held.
+
+SQLite itself never asks: it goes on writing into a file that was deleted, and into one whose content was exchanged.
+"""
+
+import os
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote_from_bytes
+
+from lamplighter.store.errors import StoreGone
+
+# The log and its index lie there as long as any connection is open; the last one that closes removes them.
+BESIDE = ("-wal", "-shm")
+LOOKS = 3
+BETWEEN_LOOKS = 0.05
+COUNTS = "SELECT (SELECT count(*) FROM cities WHERE id = ?) AS cities, (SELECT version FROM schema_level) AS version"
+
+
+class FileId(NamedTuple):
+    device: int
+    inode: int
+
+
+class Content(NamedTuple):
+    """What the database file alone says, without its log: older than the truth, but it never goes back."""
+
+    pages: int
+    cities: int
+    version: int
+
+
+@dataclass
+class DatabaseFiles:
+    """Shared by all connections of one store. Made right after the first was opened and has read something."""
+
+    path: Path
+    city: str
+
+    def __post_init__(self) -> None:
+        self._names = [str(self.path), *(f"{self.path}{ending}" for ending in BESIDE)]
+        self._ids = [_identity(name) for name in self._names]
+        self._changed: tuple[int, int] | None = None
+        self._content = Content(0, 0, 0)
+        self._exchanged: StoreGone | None = None
+
+    def check(self) -> None:
+        """Raises StoreGone when a name leads nowhere or elsewhere. Three looks, some microseconds."""
+        if self._exchanged is not None:
+            raise self._exchanged
+        for name, known in zip(self._names, self._ids, strict=True):
+            found = _identity(name)
+            if found != known:
+                raise StoreGone(name, "deleted or moved away" if found is None else "replaced by another file")
+
+    def check_content(self, connection: sqlite3.Connection) -> None:
+        """The same, and that nobody wrote other content into the file, as `cp` does. Read only where it changed."""
+        self.check()
+        changed = _last_change(self._names[0])
+        if changed == self._changed:
+            return
+        for _ in range(LOOKS):
+            found = _content(self.path, self.city)
+            if not self._is_older(found, connection):
+                self._changed, self._content = changed, found
+                return
+            time.sleep(BETWEEN_LOOKS)  # somebody's checkpoint may be writing the page that was read
+        self._exchanged = StoreGone(self._names[0], "overwritten with other content")
+        raise self._exchanged
+
+    def _is_older(self, found: Content, connection: sqlite3.Connection) -> bool:
+        """A file that shrank is well where SQLite itself did it: then the connection knows its new length."""
+        shrunk = found.pages < self._content.pages <= _pages_known(connection)
+        return shrunk or found.version < self._content.version or found.cities < self._content.cities
+
+    def save_copy(self, connection: sqlite3.Connection, to: Path) -> None:
+        """All that an open connection can still read, as a new database.
+
+        Raises sqlite3.Error, and StoreGone where the content is no longer its own.
+        """
+        if self._exchanged is not None:
+            raise self._exchanged
+        connection.execute("VACUUM INTO ?", (str(to),))
+        to.chmod(0o600)
+
+    @property
+    def intact(self) -> bool:
+        try:
+            self.check()
+        except StoreGone:
+            return False
+        return True
+
+
+def close_or_abandon(connection: sqlite3.Connection, files: DatabaseFiles | None) -> None:
+    """Closing would write the log into the file and remove the log by its name, which may be another's by now.
+
+    Such a connection is kept open, to the end of the process and without anybody's reference.
+    """
+    if files is None or files.intact:
+        connection.close()
+    else:
+        import ctypes
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+def _identity(name: str) -> FileId | None:
+    try:
+        found = os.stat(name)  # noqa: PTH116  a path object would double what this costs
+    except OSError:
+        return None
+    return FileId(found.st_dev, found.st_ino)
+
+
+def _last_change(name: str) -> tuple[int, int]:
+    try:
+        found = os.stat(name)  # noqa: PTH116  as above
+    except OSError:
+        return (0, 0)
+    return found.st_mtime_ns, found.st_size
+
+
+def _content(path: Path, city: str) -> Content:
+    """Read by SQLite, because closing a file of our own would drop this process's locks on it."""
+    url = f"file:{quote_from_bytes(os.fsencode(path))}?mode=ro&immutable=1"
+    try:
+        connection = sqlite3.connect(url, uri=True)
+        try:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'cities'").fetchone():
+                return Content(pages, 0, 0)
+            cities, version = connection.execute(COUNTS, (city,)).fetchone()
+            return Content(pages, cities, version or 0)
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return Content(0, 0, 0)
+
+
+def _pages_known(connection: sqlite3.Connection) -> int:
+    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
+    return pages

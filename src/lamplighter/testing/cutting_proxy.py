@@ -1,0 +1,123 @@
+"""Servers that break off: one stands before PostgreSQL and cuts a commit in its middle, one stops at once."""
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from pathlib import Path
+
+SOCKET = ".s.PGSQL.5432"
+CHUNK = 65536
+
+
+class Cut(Enum):
+    """Where the connection ends: on the way to the server, so nothing is committed, or on the way back."""
+
+    REQUEST = "request"
+    ANSWER = "answer"
+
+
+class CuttingProxy:
+    """Listens in `home`, where a client's URL names it as its host; `cut_next` arms it for one commit."""
+
+    def __init__(self, home: Path, server: Path) -> None:
+        self.home = home
+        self._server = server / SOCKET
+        self._next: Cut | None = None
+        self.cuts = 0
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(home / SOCKET))
+        self._listener.listen(64)
+        threading.Thread(target=self._accept, name="cutting-proxy", daemon=True).start()
+
+    def cut_next(self, cut: Cut) -> None:
+        self._next = cut
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(str(self._server))
+        back = threading.Thread(target=_copy, args=(server, client), daemon=True)
+        back.start()
+        with suppress(OSError):
+            while data := client.recv(CHUNK):
+                if self._next is not None and b"COMMIT" in data:
+                    self._end(client, server, data)
+                    break
+                server.sendall(data)
+        for end in (client, server):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _end(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
+        cut, self._next = self._next, None
+        client.shutdown(socket.SHUT_RDWR)  # nothing of the answer gets through
+        if cut is Cut.ANSWER:
+            server.sendall(data)
+            server.shutdown(socket.SHUT_WR)  # the server does what it was asked, and then sees that nobody is there
+        self.cuts += 1
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(CHUNK):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def cutting_proxy(home: Path, server: Path) -> Iterator[CuttingProxy]:
+    proxy = CuttingProxy(home, server)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
+
+
+AUTHENTICATED = b"R" + struct.pack("!ii", 8, 0) + b"Z" + struct.pack("!i", 5) + b"I"
+"""What a server says to a client it has let in."""
+ADMIN_SHUTDOWN = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+
+
+@contextmanager
+def stopping_server(home: Path) -> Iterator[None]:
+    """Lets every client in and ends it at its first statement, as a server does that is being stopped."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(home / SOCKET))
+    listener.listen(64)
+
+    def serve() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            with client, suppress(OSError):
+                client.recv(CHUNK)
+                client.sendall(AUTHENTICATED)
+                client.recv(CHUNK)
+                client.sendall(b"E" + struct.pack("!i", len(ADMIN_SHUTDOWN) + 4) + ADMIN_SHUTDOWN)
+
+    threading.Thread(target=serve, name="stopping-server", daemon=True).start()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()

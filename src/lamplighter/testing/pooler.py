@@ -1,0 +1,107 @@
+"""A pooler before PostgreSQL: each transaction gets whichever session is free, as in PgBouncer's mode `transaction`."""
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+SOCKET = ".s.PGSQL.5432"
+CHUNK = 65536
+
+
+class _Sessions:
+    """Sessions of the server that nobody has in hand, the one that came back last first."""
+
+    def __init__(self, server: Path) -> None:
+        self._server = server / SOCKET
+        self._free: list[socket.socket] = []
+        self._lock = threading.Lock()
+
+    def new(self) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX)
+        made.connect(str(self._server))
+        return made
+
+    def take(self) -> socket.socket | None:
+        with self._lock:
+            return self._free.pop() if self._free else None
+
+    def give_back(self, session: socket.socket) -> None:
+        with self._lock:
+            self._free.append(session)
+
+    def close(self) -> None:
+        for session in self._free:
+            session.close()
+
+
+def _serve(client: socket.socket, sessions: _Sessions) -> None:
+    """One client: its start-up opens a session, which then is anybody's; each transaction takes a free one."""
+    started: bytes | None = None
+    with client, suppress(OSError):
+        while data := client.recv(CHUNK):
+            if started is None:
+                started = data
+                session: socket.socket | None = sessions.new()
+            elif data[:1] == b"X":
+                return
+            else:
+                session = sessions.take()
+                if session is None:
+                    session = sessions.new()
+                    session.sendall(started)
+                    _answer(session, None)
+            if session is not None:
+                _transaction(client, session, data)
+                sessions.give_back(session)
+
+
+def _transaction(client: socket.socket, session: socket.socket, data: bytes) -> None:
+    session.sendall(data)
+    while _answer(session, client) != b"I":
+        session.sendall(client.recv(CHUNK))
+
+
+def _answer(session: socket.socket, client: socket.socket | None) -> bytes:
+    """Pass on what the server says until it is ready; gives its state: `I` outside a transaction."""
+    pending = b""
+    while data := session.recv(CHUNK):
+        if client is not None:
+            client.sendall(data)
+        pending += data
+        while len(pending) >= 5:
+            length = struct.unpack("!i", pending[1:5])[0] + 1
+            if len(pending) < length:
+                break
+            kind, state, pending = pending[:1], pending[5:6], pending[length:]
+            if kind == b"Z":
+                return state
+    raise OSError("the server went away")
+
+
+@contextmanager
+def transaction_pooler(home: Path, server: Path) -> Iterator[None]:
+    """Listens in `home`, where a client's URL names it as its host."""
+    sessions = _Sessions(server)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(home / SOCKET))
+    listener.listen(64)
+
+    def accept() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=_serve, args=(client, sessions), daemon=True).start()
+
+    threading.Thread(target=accept, name="pooler", daemon=True).start()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        sessions.close()
