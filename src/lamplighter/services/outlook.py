@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.automations.decisions import ActiveRun, SkipReason, blocked_by
-from lamplighter.domain.automations.explain import LastRun, LastSkip, Situation, explain
+from lamplighter.domain.automations.explain import ClockSetBack, LastRun, LastSkip, Situation, explain
 from lamplighter.domain.automations.forecast import Firing, forecast
 from lamplighter.domain.automations.gates import Checked, Due, Evidence, NotDue, Waiting, check
 from lamplighter.domain.automations.model import Automation, Condition, Event
 from lamplighter.domain.automations.shape import to_shape
 from lamplighter.domain.automations.state import next_due
 from lamplighter.kit.clock import rfc3339
-from lamplighter.services import snapshots
+from lamplighter.services import clock_back, snapshots
 from lamplighter.services.automations import every, get
 from lamplighter.services.due import state_of
 from lamplighter.services.rules import Rules
@@ -155,9 +155,15 @@ def explained(
         failures=row.failures,
         last_run=_last_run(tx, scoped_name),
         last_skip=_last_skip(tx, scoped_name),
+        clock_set_back=_set_back(tx, now),
         active=tuple(ActiveRun(run, at) for run, at in tx.runs.active_of(row.id)),
     )
     return explain(situation)
+
+
+def _set_back(tx: Tx, now: datetime) -> ClockSetBack | None:
+    found = clock_back.told(tx, now)
+    return None if found is None else ClockSetBack(clock_back.spoken(found.by), found.at)
 
 
 def history(tx: Tx, scoped_name: str, *, before: str | None = None, limit: int = 50) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from lamplighter.domain.sessions.actions import (
     Stop,
     StopReason,
 )
-from lamplighter.domain.sessions.crashes import CrashLimit, SessionHistory
+from lamplighter.domain.sessions.crashes import CrashLimit, SessionHistory, next_start, quarantined_until
 from lamplighter.domain.sessions.drift import digest
 from lamplighter.domain.sessions.idle import DrainReason
 from lamplighter.domain.sessions.model import Seen, SessionName
@@ -186,6 +186,19 @@ def test_case_33_a_session_that_runs_at_the_limit_is_left_running() -> None:
     limit = CrashLimit(count=3)
     history = lived((0, 10), (10, 20), (21, None))
     assert plan(wanted(an_agent("a"), limit=limit), sight(a_session("a")), {A: history}, at(30)).actions == ()
+
+
+def test_lives_that_lie_ahead_of_a_clock_set_back_delay_no_start_and_count_for_no_quarantine() -> None:
+    history = SessionHistory()
+    for second in range(0, 50, 10):
+        history = history.started(at(second)).ended(at(second + 1))
+    limit = CrashLimit(3, timedelta(minutes=10))
+    assert quarantined_until(history, limit, at(60)) is not None
+    before = at(60) - timedelta(days=1)
+    assert quarantined_until(history, limit, before) is None
+    assert next_start(history, before) == before
+    crashed = history.started(before).ended(before + timedelta(seconds=1))
+    assert next_start(crashed, before + timedelta(seconds=2)) <= before + timedelta(seconds=2)
 
 
 def test_case_34_a_limit_of_zero_never_quarantines() -> None:
