@@ -1,9 +1,9 @@
 """One setting of a city without reading the whole of its configuration, so that short commands stay short."""
 
-import tomllib
 from collections.abc import Sequence
 
 from lamplighter.app.wiring import OpenCity
+from lamplighter.kit import toml_text
 
 
 def text_setting(city: OpenCity, section: str, key: str, *, default: str, names: Sequence[str] = ()) -> str | None:
@@ -15,7 +15,7 @@ def text_setting(city: OpenCity, section: str, key: str, *, default: str, names:
         if city.settings.env.get(name):
             return city.settings.env[name]
     try:
-        tree = tomllib.loads(city.paths.config.read_text(encoding="utf-8-sig"))
+        tree = toml_text.parse(city.paths.config.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         return None
     table = tree.get(section, {})

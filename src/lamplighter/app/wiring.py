@@ -1,7 +1,6 @@
 """Builds a city's parts and hands them down; the one place that names adapters and services together."""
 
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,7 @@ from pathlib import Path
 from lamplighter.adapters.files.city import CityPaths, city_at, find_city
 from lamplighter.app.settings import Settings
 from lamplighter.domain.acts import Act
+from lamplighter.kit import toml_text
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.ids import IdSource
@@ -88,7 +88,7 @@ class OpenCity:
         if from_env:
             return from_env
         try:
-            tree = tomllib.loads(self.paths.config.read_text(encoding="utf-8-sig"))
+            tree = toml_text.parse(self.paths.config.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError):
             return self.config.city.store.url  # told with file and line
         store = tree.get("store", {})

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from lamplighter.domain.automations.decisions import ActiveRun, SkipReason, blocked_by
@@ -121,15 +122,18 @@ def verdicts(
 
 
 def next_firings(
-    tx: Tx, span: tuple[datetime, datetime], *, rules: Rules, scoped_name: str | None = None
+    tx: Tx, span: tuple[datetime, datetime], *, rules: Rules, limit: int, scoped_name: str | None = None
 ) -> list[dict[str, Any]]:
-    """What would fire in that span, in order: `next` and `simulate`. Raises AutomationUnknown."""
+    """The first `limit` of what would fire in that span, in order; later ones are not worked out.
+
+    Raises AutomationUnknown.
+    """
     armed = [one for one in standings(tx, scoped_name) if _fires(one.row)]
     automations = [one.automation for one in armed if one.automation is not None]
     states = {(one.row.scoped_name, row.id): state_of(row) for one in armed for row in one.triggers}
     zones = {one.scoped_name: rules.zone_of(one) for one in automations}
     firings = forecast(automations, rules.zone_of, states, span)
-    return [_firing(one, zones[one.automation]) for one in firings]
+    return [_firing(one, zones[one.automation]) for one in islice(firings, limit)]
 
 
 def _fires(row: AutomationRow) -> bool:

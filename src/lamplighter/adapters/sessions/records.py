@@ -15,6 +15,7 @@ from typing import Any
 from lamplighter.adapters.sessions.processes.table import identity_of
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
+from lamplighter.kit import json_text
 from lamplighter.ports.sessions import ProviderUnavailable, SessionUnknown
 
 _RECORD = "record.json"
@@ -197,7 +198,7 @@ def _put(path: Path, value: Mapping[str, Any]) -> None:
 
 def _load(path: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json_text.parse(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
