@@ -145,16 +145,6 @@ async def _ended(loops: Loops) -> bool:
     return bool(found) and all(row.run.ended for row in found)
 
 
-async def test_one_pass_fires_and_works_what_is_due(loops: Loops) -> None:
-    await loops.add("now", exec="echo done", gate="cooldown", interval="1h")
-    await loops.add("asked", exec="echo done", gate="condition", check="true", interval="1h")
-    await loops.parts.once()
-    found = await loops.store.read(runs.page)
-    assert sorted((row.run.automation, row.run.state) for row in found) == [
-        ("asked", RunState.SUCCEEDED), ("now", RunState.SUCCEEDED),
-    ]  # fmt: skip
-
-
 async def test_a_second_worker_adopts_what_the_first_left_running(loops: Loops) -> None:
     """The first is cut off without a word, as a crash does; its command waits for the test."""
     import os

@@ -24,6 +24,7 @@ from lamplighter.app.post import join, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, locate
 from lamplighter.daemon.agent_phases import agent_phases
+from lamplighter.daemon.hands import Deed
 from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
 from lamplighter.daemon.reloader import Reloader
@@ -34,6 +35,7 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
 from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.actions import AgentState, Verdict
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit import aio, heap, log
 from lamplighter.kit.clock import SystemClock, rfc3339
@@ -73,15 +75,17 @@ def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass did: the phases that ran, what became of agents, and what stood in the way."""
+    """What one pass did: the phases that ran, what became of agents, what it left, and what stood in the way."""
 
     phases: list[str]
-    done: list[str]
+    done: list[Deed]
+    left: list[Verdict]
+    running: int
     problems: dict[str, str]
 
 
 def run_once(settings: Settings) -> Pass:
-    """One pass over every phase, and all that follows from it; sessions live on."""
+    """Bring the agents to their wanted state, once; nothing fires, no run is worked on, sessions live on."""
     paths = locate(settings)
     lock = ControllerLock(paths.lock)
     lock.take()
@@ -120,12 +124,17 @@ class _Process:
 
     async def once(self) -> Pass:
         async with AsyncExitStack() as stack:
-            controller, _ = await self._build(stack)
+            controller, report = await self._build(stack)
+            patrol = self._tower.patrol
+            patrol.one_pass = True
+            firing = {phase.name for phase in self._loops.phases(report.config.city)}
+            controller.ticks.phases = [phase for phase in controller.ticks.phases if phase.name not in firing]
             phases = await controller.ticks.tick()
-            await self._loops.once()
-            await self._tower.patrol.settled()
-            problems = controller.ticks.problems | self._tower.patrol.problems
-            return Pass([*phases, "automations"], self._tower.patrol.hands.done, problems)
+            await patrol.settled()
+            left = [one for one in patrol.verdicts.values() if one.reason or one.state is not AgentState.RUNNING]
+            running = sum(one.state is AgentState.RUNNING for one in patrol.verdicts.values())
+            problems = controller.ticks.problems | patrol.problems
+            return Pass(phases, list(patrol.hands.done), left, running, problems)
 
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
         """Everything up to the first tick, with its undoing on the stack, last one first."""

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ import click
 
 from lamplighter.cli import output
 from lamplighter.cli.base import CONTEXT, LampCommand, city
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.app.process import Pass
 
 
 def _settings() -> Any:
@@ -70,7 +75,11 @@ def up() -> None:
 @click.command("start", cls=LampCommand, context_settings=CONTEXT)
 @click.option("--foreground", is_flag=True, help="Stay, and keep the city running.")
 def start(foreground: bool) -> None:  # noqa: FBT001  click passes flags by position's name
-    """Bring the city to its wanted state once, and leave; with --foreground, stay and keep it there."""
+    """Bring the city's agents to their wanted state once, and leave; with --foreground, stay and keep them there.
+
+    One pass starts what is missing, restarts what runs with old settings, stops what is surplus or unknown, and says
+    what it left and why. It fires no automation, works on no run and ends no agent for its silence.
+    """
     if foreground:
         run_foreground()
         return
@@ -83,11 +92,30 @@ def _start_once() -> None:
 
     log.set_up(level=logging.WARNING)
     made = run_once(_settings())
-    lines = [*made.done, *(f"Problem in {name}: {text}" for name, text in made.problems.items())]
-    end = "City started." if not made.problems else "City started, with problems."
-    output.record({"phases": made.phases, "done": made.done, "problems": made.problems}, "\n".join([*lines, end]))
+    lines = [
+        *map(str, made.done),
+        *(f"Left agent `{one.agent}` {one.state}{f': {one.reason}' if one.reason else ''}." for one in made.left),
+        *(f"Problem in {name}: {text}" for name, text in made.problems.items()),
+        _summary(made),
+    ]
+    deeds: dict[str, list[dict[str, str]]] = {"started": [], "restarted": [], "stopped": []}
+    for deed in made.done:
+        deeds[deed.kind].append({"agent": deed.agent, "reason": deed.reason})
+    left = [{"agent": one.agent, "state": one.state.value, "reason": one.reason} for one in made.left]
+    told = {"phases": made.phases, "done": [str(deed) for deed in made.done], "problems": made.problems}
+    output.record({**told, **deeds, "left": left, "running": made.running}, "\n".join(lines))
     if made.problems:
         click.get_current_context().exit(1)
+
+
+def _summary(made: "Pass") -> str:
+    """Such as `City started: started 3, restarted 1, left 1; 4 agents run.`"""
+    counts = Counter(deed.kind for deed in made.done)
+    parts = [f"{kind} {counts[kind]}" for kind in ("started", "restarted", "stopped") if counts[kind]]
+    parts += [f"left {len(made.left)}"] if made.left else []
+    problems = ", with problems" if made.problems else ""
+    agents = "1 agent runs" if made.running == 1 else f"{made.running} agents run"
+    return f"City started{problems}: {', '.join(parts) or 'nothing was to be done'}; {agents}."
 
 
 @click.command("stop", cls=LampCommand, context_settings=CONTEXT)

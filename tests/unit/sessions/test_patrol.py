@@ -85,6 +85,32 @@ def test_case_26_a_drifted_session_at_work_is_not_restarted_by_the_clock() -> No
     assert plan(wanted(agent), sight(a_session("a", marked=marked), busy=("a",)), {}, at(9999)).actions == ()
 
 
+def test_in_one_pass_a_drifted_session_is_restarted_at_once_unless_it_works_or_somebody_is_attached() -> None:
+    once = wanted(an_agent("a", fingerprint={"command": "c1"}), one_pass=True)
+    made = plan(once, sight(a_session("a", marked=drained(0, DrainReason.DRIFT))), {}, at(9))
+    assert made.actions == (Restart(A, "a", RestartReason.DRIFT, "command"),)
+    for seen in (sight(a_session("a"), busy=("a",)), sight(a_session("a", attached=True))):
+        left = plan(once, seen, {}, at(9))
+        assert left.actions == ()
+        assert left.verdicts[A].reason.startswith("configuration changed (command), but ")
+
+
+def test_in_one_pass_nobody_is_restarted_for_silence_or_by_its_own_wish() -> None:
+    once = wanted(an_agent("a", idle_timeout=timedelta(seconds=1)), one_pass=True)
+    session = a_session("a", marked={meta.RESTART_REQUESTED: "1"}, started_at=at(-9999), last_activity=at(-999))
+    made = plan(once, sight(session), {}, at(9999))
+    assert made.actions == ()
+    assert "asks for a restart" in made.verdicts[A].reason
+
+
+def test_in_one_pass_a_surplus_instance_is_stopped_at_once_unless_it_is_at_work() -> None:
+    once = wanted(pools=POOL, one_pass=True)
+    name = SessionName("coder-1")
+    assert plan(once, sight(coder(1)), {}, START).actions == (Stop(name, "coder-1", StopReason.SURPLUS),)
+    busy = plan(once, sight(coder(1), busy=("coder-1",)), {}, START)
+    assert (busy.actions, busy.verdicts[name].reason) == ((), "surplus, but at work")
+
+
 def test_case_27_a_failed_start_is_tried_again_later_and_later_and_counts() -> None:
     history = SessionHistory().failed(at(0))
     assert plan(wanted(an_agent("a")), sight(), {A: history}, at(0)).actions != ()
