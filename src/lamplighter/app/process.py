@@ -22,6 +22,7 @@ from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.patrol import build_patrol
 from lamplighter.app.post import join, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
+from lamplighter.app.status import on_record, whole
 from lamplighter.app.wiring import OpenCity, locate
 from lamplighter.daemon.agent_phases import agent_phases
 from lamplighter.daemon.hands import Deed
@@ -139,7 +140,7 @@ class _Process:
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
         """Everything up to the first tick, with its undoing on the stack, last one first."""
         config = load_city(self._paths.root, env=self._settings.env)
-        place = parse_place(config.city.store.url, self._paths.runtime)
+        place = self._place = parse_place(config.city.store.url, self._paths.runtime)
         migrate(place)
         await self._open_beads(stack)
         post = self._post = await take_post(stack, self._opened, place, ACTOR, config.city.name)
@@ -235,6 +236,7 @@ class _Process:
             "wake": self._verb_wake(controller),
             "reload": self._verb_reload(controller),
             "agents": self._verb_agents,
+            "overview": self._verb_overview(controller),
             "unquarantine": self._verb_unquarantine,
             "kill": self._verb_kill,
         }
@@ -285,6 +287,30 @@ class _Process:
         patrol = self._tower.patrol
         view = View(patrol.roster, patrol.sight, patrol.memory.histories, patrol.verdicts, self._clock.now(), kept=True)
         return {"agents": agent_rows(view)}
+
+    def _verb_overview(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
+        """All that `lamp status` shows, so that it need not load what this process has loaded already."""
+        status = self._verb_status(controller)
+
+        async def tell(request: Mapping[str, Any]) -> Mapping[str, Any]:
+            now, paths = self._clock.now(), self._paths
+            known = {
+                "suspended": self._reloader.current.city.workspace.suspended,
+                "controller": await status(request),
+                "agents": (await self._verb_agents(request))["agents"],
+            }
+            recorded = await controller.store.read(on_record, paths.root, now)
+            return await asyncio.to_thread(self._with_nodes, recorded, known)
+
+        return tell
+
+    def _with_nodes(self, recorded: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        city = OpenCity(self._settings, self._paths, self._clock, self._ids)
+        city.__dict__["place"] = self._place  # the file may name another by now, or be broken
+        try:
+            return whole(recorded, city, **known)
+        finally:
+            city.close()
 
     async def _verb_unquarantine(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._tower.patrol.memory.cleared(SessionName(str(request["session"])))

@@ -1,11 +1,8 @@
 """`lamp up`, `start`, `stop`, `restart`, `status`: the city as a whole."""
 
-import logging
 import os
-import shutil
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +24,8 @@ def _settings() -> Any:
 
 def _as_typed(root: Path) -> str:
     """How to call this very program about this city from the directory the reader stands in."""
+    import shutil
+
     program = "lamp" if shutil.which("lamp") else os.path.relpath(sys.argv[0])
     return program if Path.cwd() == root else f"{program} --city {os.path.relpath(root)}"
 
@@ -87,6 +86,8 @@ def start(foreground: bool) -> None:  # noqa: FBT001  click passes flags by posi
 
 
 def _start_once() -> None:
+    import logging
+
     from lamplighter.app.process import run_once
     from lamplighter.kit import log
 
@@ -110,8 +111,8 @@ def _start_once() -> None:
 
 def _summary(made: "Pass") -> str:
     """Such as `City started: started 3, restarted 1, left 1; 4 agents run.`"""
-    counts = Counter(deed.kind for deed in made.done)
-    parts = [f"{kind} {counts[kind]}" for kind in ("started", "restarted", "stopped") if counts[kind]]
+    kinds = [deed.kind for deed in made.done]
+    parts = [f"{kind} {kinds.count(kind)}" for kind in ("started", "restarted", "stopped") if kind in kinds]
     parts += [f"left {len(made.left)}"] if made.left else []
     problems = ", with problems" if made.problems else ""
     agents = "1 agent runs" if made.running == 1 else f"{made.running} agents run"
@@ -171,9 +172,13 @@ def status(*, watch: bool, every: float) -> None:
 
 
 def _show_status() -> None:
-    from lamplighter.app.status import city_status
+    from lamplighter.app.running_status import running_status
 
-    value = city_status(city())
+    value = running_status(_settings())
+    if value is None:
+        from lamplighter.app.status import city_status
+
+        value = city_status(city())
     controller = value["controller"]
     running = controller["running"]
     state = f"running, process {controller['pid']}, since {output.local(controller['since'])}" if running else "stopped"
@@ -199,7 +204,7 @@ def _show_status() -> None:
     if sum(max(len(node["processes"]), 1) for node in value["nodes"]) > 1 and not output.wants_json():
         _show_nodes(value["nodes"])
     if value["agents"] and not output.wants_json():
-        from lamplighter.cli.agent import COLUMNS, shown
+        from lamplighter.cli.agent_table import COLUMNS, shown
 
         up = sum(row["state"] in {"running", "draining"} for row in value["agents"])
         click.echo(f"\n{up} of {len(value['agents'])} agents run:")
