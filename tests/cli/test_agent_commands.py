@@ -63,16 +63,66 @@ def alive(pid: object) -> bool:
 def test_one_pass_starts_what_is_wanted_and_leaves_and_a_second_starts_nothing(make: Make, provider: str) -> None:
     root = make(provider=provider)
     said = lamp("start", cwd=root)
-    assert (said.code, said.out) == (0, "Started agent `mayor` (initial start).\nCity started.\n"), said
+    assert (said.code, said.out) == (
+        0,
+        "Started agent `mayor` (initial start).\nCity started: started 1; 1 agent runs.\n",
+    ), said
     pid = agents(root)["mayor"]["pid"]
     assert alive(pid)
-    assert lamp("start", cwd=root).out == "City started.\n"
+    assert lamp("start", cwd=root).out == "City started: nothing was to be done; 1 agent runs.\n"
     assert agents(root)["mayor"]["pid"] == pid
     stopped = lamp("stop", cwd=root)
     assert (stopped.code, stopped.out) == (0, "Stopped agent `mayor`.\nCity stopped.\n")
     until(lambda: not alive(pid), within=5)
     assert agents(root)["mayor"]["state"] == "stopped"
     assert lamp("stop", cwd=root).out == "The city was not running.\n"
+
+
+CREW = """
+[[agents]]
+name = "mayor"
+start_command = "exec sleep 600"
+idle_timeout = "1ms"
+env = {{ FOO = "{foo}" }}
+{orphan}
+[[agents]]
+name = "crew"
+start_command = "exec sleep 600"
+[agents.pool]
+min = 0
+max = 3
+check = "echo {size}"
+"""
+
+
+def test_one_pass_restarts_drift_stops_surplus_and_orphans_and_a_second_does_nothing(make: Make) -> None:
+    root = make(CREW.format(foo=1, orphan=DEPUTY, size=2))
+    assert lamp("start", cwd=root).out.endswith("City started: started 4; 4 agents run.\n")
+    before = agents(root)
+    text = (root / "city.toml").read_text()
+    new = text.replace('FOO = "1"', 'FOO = "2"').replace("echo 2", "echo 1").replace(DEPUTY, "")
+    (root / "city.toml").write_text(new)
+    said = lamp("start", "--json", cwd=root).json
+    assert [one["agent"] for one in said["restarted"]] == ["mayor"]
+    assert "env" in said["restarted"][0]["reason"]
+    surplus, orphan = sorted(said["stopped"], key=lambda one: str(one["agent"]))
+    assert (surplus["agent"][:5], surplus["reason"]) == ("crew-", "surplus")
+    assert orphan == {"agent": "deputy", "reason": "not in the configuration"}
+    assert (said["started"], said["left"], said["running"]) == ([], [], 2)
+    after = agents(root)
+    assert after["mayor"]["pid"] != before["mayor"]["pid"]
+    (stayed,) = {"crew-1", "crew-2"} - {surplus["agent"]}
+    assert after[stayed]["pid"] == before[stayed]["pid"]
+    assert lamp("start", cwd=root).out == "City started: nothing was to be done; 2 agents run.\n"
+    assert agents(root)["mayor"]["pid"] == after["mayor"]["pid"]
+
+
+def test_one_pass_leaves_who_is_draining_because_a_person_asked_and_says_so(make: Make) -> None:
+    root = make()
+    assert lamp("start", cwd=root).code == 0
+    assert here("agent", "drain", "mayor", "--city", str(root)).code == 0
+    said = lamp("start", cwd=root)
+    assert said.out == "Left agent `mayor` draining: person.\nCity started: left 1; 0 agents run.\n"
 
 
 def test_one_pass_with_a_command_that_does_not_exist_says_so_and_fails_and_starts_the_others(make: Make) -> None:

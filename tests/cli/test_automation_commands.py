@@ -252,3 +252,51 @@ def test_a_formula_run_stays_running_until_its_wisp_is_closed(lamp: Lamp) -> Non
     assert sorted(step["title"] for step in steps) == [
         "Build: a door", "Plan: a door", "Review: a door", "Test: a door",
     ]  # fmt: skip
+
+
+def test_next_of_a_short_cooldown_works_out_only_what_it_shows(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "often", "--exec", "true", "--cooldown", "1ms")
+    assert len(answer(lamp, "automation", "next", "often", "--count", "3", "--days", "36600")) == 3
+
+
+def test_simulate_shows_so_many_and_says_that_more_follows(lamp: Lamp) -> None:
+    answer(lamp, "automation", "create", "often", "--exec", "true", "--cooldown", "1ms")
+    code, out, err = lamp("simulate", "--limit", "5")
+    assert (code, len(out.splitlines())) == (0, 6)
+    assert "these are the first 5; --limit shows more" in err
+    code, out, err = lamp("simulate", "--limit", "5", "--json")
+    assert (code, len(json.loads(out))) == (0, 5)
+    assert "More follows" in err
+
+
+DEEP = {"levels": "[" * 2000 + "]" * 2000, "very": "[" * 100_000, "named": '{"a":' * 300 + "1" + "}" * 300}
+
+
+@pytest.mark.parametrize("deep", DEEP.values(), ids=DEEP)
+def test_deep_json_is_refused_with_a_sentence_wherever_it_is_given(lamp: Lamp, deep: str) -> None:
+    for arguments in (
+        ("automation", "run", "hello", "--payload", deep),
+        ("event", "emit", "x.y", "--payload", deep),
+        ("automation", "create", "no", "--exec", "true", "--event", "x.y", "--set", f"match={deep}"),
+    ):
+        code, _, err = lamp(*arguments)
+        assert code == 2
+        assert "it has more than 100 arrays and objects within each other" in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"[automation]\nx = {'[' * 2000}{']' * 2000}\n", f"[automation.match.{'.'.join('a' * 500)}]\nb = 1\n"],
+    ids=["arrays", "tables"],
+)
+def test_a_deep_automation_file_is_told_as_a_problem(lamp: Lamp, town: Path, text: str) -> None:
+    define(town, "deep", text)
+    (row,) = [one for one in answer(lamp, "automation", "list") if one["name"] == "deep"]
+    assert "it has more than 100 arrays and tables within each other" in row["problems"][0]
+
+
+@pytest.mark.parametrize("word", ["--json", "--nonsense"])
+def test_an_option_where_a_command_belongs_is_no_command(lamp: Lamp, word: str) -> None:
+    code, _, err = lamp("--", word)
+    assert code == 2
+    assert f"There is no command `{word}`" in err

@@ -5,18 +5,57 @@ import sys
 from pathlib import Path
 
 import pytest
+from lamp_program import ENVIRONMENT, lamp
 
 HEAVY = ("mcp", "mcp_types", "starlette", "uvicorn", "httpx", "pydantic", "obstore", "asyncio")
+# What a command about a running city, or about its records alone, does without: each costs as much as a bare python.
+HEAVIER = (*HEAVY, "tomlkit", "structlog", "psycopg", "zoneinfo", "cronsim", "uvloop", "ssl", "logging", "difflib")
+CONFIGURATION = ("lamplighter.domain.city", "lamplighter.domain.automations", "lamplighter.domain.sessions")
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["event", "list"], ["bead", "ready"]])
-def test_a_short_command_loads_no_surface(tmp_path: Path, arguments: list[str]) -> None:
+def loaded(arguments: list[str], names: tuple[str, ...]) -> list[str]:
+    """Which of these modules a fresh process has loaded after it ran that command."""
     program = (
         "import sys; from lamplighter.cli.main import run\n"
-        f"run(['init', {str(tmp_path)!r}, '--name', 'town'])\n"
-        f"for name in {HEAVY!r}: sys.modules.pop(name, None)\n"
-        f"run(['--city', {str(tmp_path)!r}, *{arguments!r}])\n"
-        f"print('loaded', *[name for name in {HEAVY!r} if name in sys.modules])\n"
+        f"code = run({arguments!r})\n"
+        f"print('loaded', code, *[name for name in {names!r} if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.splitlines()[-1] == "loaded"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, env=ENVIRONMENT
+    )
+    _, code, *found = done.stdout.splitlines()[-1].split()
+    assert code == "0", done
+    return found
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("town")
+    assert lamp("init", str(root), "--name", "town", cwd=root).code == 0
+    (root / "city.toml").write_text('[workspace]\nname = "town"\n[api]\nport = 0\n')
+    return root
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["event", "list"], ["bead", "ready"]])
+def test_a_short_command_loads_no_surface(town: Path, arguments: list[str]) -> None:
+    assert loaded(["--city", str(town), *arguments], HEAVY) == []
+
+
+@pytest.mark.parametrize("arguments", [["run", "list"], ["version"], ["completion", "bash"]])
+def test_a_command_about_records_alone_loads_no_configuration(town: Path, arguments: list[str]) -> None:
+    assert loaded(["--city", str(town), *arguments], HEAVIER + CONFIGURATION) == []
+
+
+def test_the_status_of_a_running_city_is_asked_of_its_process_and_loads_neither_store_nor_configuration(
+    town: Path,
+) -> None:
+    assert lamp("daemon", "start", cwd=town).code == 0
+    try:
+        here = loaded(["--city", str(town), "status"], (*HEAVIER, *CONFIGURATION, "sqlite3", "tomllib"))
+        running = lamp("status", "--json", cwd=town).json
+    finally:
+        assert lamp("stop", cwd=town).code == 0
+    assert here == []
+    stopped = lamp("status", "--json", cwd=town).json
+    assert list(running) == list(stopped)
+    assert (running["controller"]["running"], stopped["controller"]["running"]) == (True, False)

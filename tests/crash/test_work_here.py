@@ -54,11 +54,12 @@ def test_with_a_daemon_the_run_is_left_to_it(city: Path, environment: dict[str, 
     assert (row.run.state, row.run.output_tail) == ("succeeded", "hello\n")
 
 
-def test_a_single_pass_runs_what_is_due(city: Path, lamp) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_a_single_pass_fires_nothing_and_works_on_no_run(city: Path, lamp) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     define(city, "tidy", 'exec = "echo done"\ngate = "cooldown"\ninterval = "1h"\n')
+    define(city, "asked", 'exec = "echo done"\ngate = "condition"\ncheck = "touch asked"\n')
     assert lamp("start").returncode == 0
-    (row,) = look(city, lambda tx: tx.runs.page())
-    assert (row.run.state, row.run.output_tail) == ("succeeded", "done\n")
+    assert look(city, lambda tx: tx.runs.page()) == []
+    assert not (city / "asked").exists()
 
 
 def test_stopping_the_city_interrupts_what_runs(

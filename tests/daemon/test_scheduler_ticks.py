@@ -145,16 +145,6 @@ async def _ended(loops: Loops) -> bool:
     return bool(found) and all(row.run.ended for row in found)
 
 
-async def test_one_pass_fires_and_works_what_is_due(loops: Loops) -> None:
-    await loops.add("now", exec="echo done", gate="cooldown", interval="1h")
-    await loops.add("asked", exec="echo done", gate="condition", check="true", interval="1h")
-    await loops.parts.once()
-    found = await loops.store.read(runs.page)
-    assert sorted((row.run.automation, row.run.state) for row in found) == [
-        ("asked", RunState.SUCCEEDED), ("now", RunState.SUCCEEDED),
-    ]  # fmt: skip
-
-
 async def test_a_second_worker_adopts_what_the_first_left_running(loops: Loops) -> None:
     """The first is cut off without a word, as a crash does; its command waits for the test."""
     import os
@@ -203,3 +193,45 @@ async def test_an_automation_of_a_rig_that_is_gone_is_skipped(loops: Loops) -> N
     await loops.add("lost", exec="true", rig="nowhere")
     row = await loops.work("lost:rig:nowhere")
     assert (row.run.state, row.run.reason) == (RunState.SKIPPED, "project_missing")
+
+
+async def test_a_clock_set_back_is_noticed_at_the_next_tick_and_the_cooldown_goes_on(
+    still: Loops, fake_clock: FakeClock
+) -> None:
+    await still.add("often", exec="true", gate="cooldown", interval="5s", overlap="allow")
+    scheduler = still.parts.scheduler
+    assert len(await scheduler.tick()) == 1
+    fake_clock.advance(1)
+    fake_clock.set_back(timedelta(days=1))
+    assert await scheduler.tick() == []
+    assert scheduler.until_next() == timedelta(seconds=4)
+    fake_clock.advance(4)
+    assert len(await scheduler.tick()) == 1
+
+
+async def test_a_clock_set_back_while_the_city_was_down_is_noticed_at_the_first_tick(
+    still: Loops, fake_clock: FakeClock
+) -> None:
+    await still.add("often", exec="true", gate="cooldown", interval="5s", overlap="allow")
+    assert len(await still.parts.scheduler.tick()) == 1
+    fake_clock.set_back(timedelta(days=1))
+    await still.store.transact(lambda tx: tx.events.append(still.act.event("controller.started")))
+    scheduler = still.build("own_second").scheduler
+    assert await scheduler.tick() == []
+    fake_clock.advance(5)
+    assert len(await scheduler.tick()) == 1
+
+
+async def test_a_machine_whose_clock_alone_was_set_back_changes_nothing(still: Loops, fake_clock: FakeClock) -> None:
+    await still.add("often", exec="true", gate="cooldown", interval="5s", overlap="allow")
+    scheduler = still.parts.scheduler
+    assert len(await scheduler.tick()) == 1
+
+    async def offset() -> timedelta:
+        return timedelta(minutes=1)
+
+    fake_clock.set_back(timedelta(minutes=1))
+    still.store.clock_offset = offset  # type: ignore[method-assign]  # the database's clock stayed
+    with pytest.raises(ClockSkewed):
+        await scheduler.tick()
+    assert (await still.store.read(lambda tx: tx.triggers.all()))[0].state.last_fired_at > fake_clock.now()

@@ -181,3 +181,17 @@ async def test_requests_that_are_no_calls_are_refused(city: Served) -> None:
         found = await city.call("POST", "/mcp", headers=headers, raw=raw)
         assert 400 <= found.status_code < 500
     assert city.runs.said == []
+
+
+@pytest.mark.parametrize("levels", [300, 2000, 100_000])
+async def test_deep_arguments_are_refused_and_the_next_call_is_answered(city: Served, levels: int) -> None:
+    raw = (
+        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "event_emit", "arguments": '
+        '{"type": "x.y", "payload": ' + "[" * levels + "]" * levels + "}}}"
+    )
+    headers = city.owner | {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    found = await city.call("POST", "/mcp", headers=headers, raw=raw.encode())
+    assert found.status_code in {200, 400}
+    assert "error" in found.text.lower()
+    async with client(city, city.owner) as tools:
+        assert (await tools.list_tools()).tools

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from lamplighter.domain.automations.catch_up import plan
 from lamplighter.domain.automations.events import SeenEvent, take
 from lamplighter.domain.automations.gates import Due, check
-from lamplighter.domain.automations.model import Cron, Event, Schedule
+from lamplighter.domain.automations.model import Cooldown, Cron, Event, Schedule
 from lamplighter.domain.automations.policies import CatchUp, CatchUpMode
-from lamplighter.domain.automations.state import Timing, after_firing, passed_over, registered, when_of
+from lamplighter.domain.automations.state import Timing, after_firing, clock_set_back, passed_over, registered, when_of
 from lamplighter.kit.cron import parse_cron
 from lamplighter.kit.schedule import Daily, Hourly, next_runs
 
@@ -89,3 +89,39 @@ def test_every_matching_event_is_delivered_once_and_in_order(
         delivered.extend(one.seq for one in taken.events)
         cursor = taken.cursor
     assert delivered == [one.seq for one in events if one.type == "bead.a" and not one.causes]
+
+
+steps = st.lists(
+    st.tuples(st.timedeltas(timedelta(seconds=1), timedelta(hours=2)), st.sampled_from([0, 0, 0, 1, 30, 90_000])),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(st.sampled_from([Cooldown(timedelta(seconds=5)), Cooldown(timedelta(hours=1)), *GATES]), steps)
+@settings(max_examples=200, deadline=None)
+def test_a_clock_set_back_makes_no_wait_longer_and_fires_no_slot_twice(
+    gate: Cooldown | Cron | Schedule, moves: list[tuple[timedelta, int]]
+) -> None:
+    """`real` only goes on, `now` is what people set; keys stand for those that the store keeps."""
+    timing = Timing(ZoneInfo("UTC"))
+    now = real = datetime(2026, 6, 23, 12, 0, 1, tzinfo=UTC)
+    state = registered(gate, now, timing)
+    keys: set[str] = set()
+    fired: list[datetime] = []
+    for pause, back in moves:
+        now, real = now + pause, real + pause
+        if back:
+            now -= timedelta(seconds=back)
+            state = clock_set_back(gate, state, timedelta(seconds=back), now, timing)
+        due = check(gate, state, now, timing)
+        waited = None if not fired else real - fired[-1]
+        if isinstance(gate, Cooldown):
+            assert isinstance(due, Due) == (waited is None or waited >= gate.interval)
+        elif state.next_due_at is not None:
+            assert state.next_due_at - now <= timedelta(hours=24)
+        if isinstance(due, Due):
+            assert isinstance(gate, Cooldown) is False or due.slot not in keys
+            fired += [] if due.slot in keys else [real]
+            keys.add(due.slot)
+            state = after_firing(gate, state, due.slot, now, timing)

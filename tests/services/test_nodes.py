@@ -11,7 +11,7 @@ from automation_city import City
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.nodes.model import NodeTaken, RigElsewhere
 from lamplighter.domain.runs.model import By, Mover, RunState
-from lamplighter.services import executing, nodes, outbox, owners, runs
+from lamplighter.services import executing, node_shapes, nodes, outbox, owners, runs
 from lamplighter.store.owners import Owner
 from lamplighter.store.sessions import SessionRow
 from lamplighter.store.tx import Tx
@@ -38,7 +38,7 @@ def claim(city: City, node: str, *rigs: str, owner: str = "own_x") -> list[Any]:
 
 
 def state_of(city: City, node: str) -> str:
-    found: str = next(row["state"] for row in city.read(nodes.rows, city.read(lambda tx: tx.owners.all()))
+    found: str = next(row["state"] for row in city.read(node_shapes.rows, city.read(lambda tx: tx.owners.all()))
                       if row["name"] == node)  # fmt: skip
     return found
 
@@ -63,7 +63,7 @@ def test_a_node_whose_last_process_left_has_stopped(city: City) -> None:
 
 def test_what_is_on_record_as_alive_without_a_living_process_is_shown_as_lost(city: City) -> None:
     joined(city, "own_1", "east")
-    assert [row["state"] for row in city.read(nodes.rows, [])] == ["lost"]
+    assert [row["state"] for row in city.read(node_shapes.rows, [])] == ["lost"]
 
 
 def test_a_name_leads_to_one_place(city: City) -> None:
@@ -77,7 +77,7 @@ def test_processes_of_one_node_agree_on_where_a_rig_is(city: City) -> None:
     with pytest.raises(RigElsewhere):
         joined(city, "own_2", "east", {"web": "/b"})
     joined(city, "own_3", "east", {"web": "/a", "api": "/c"})
-    assert next(row["rigs"] for row in city.read(nodes.rows, [])) == ["api", "web"]
+    assert next(row["rigs"] for row in city.read(node_shapes.rows, [])) == ["api", "web"]
 
 
 def test_an_item_goes_only_to_who_holds_its_rig(city: City) -> None:
@@ -219,7 +219,7 @@ def test_nodes_long_gone_are_forgotten_unless_a_run_speaks_of_them(city: City) -
         city.run(owners.bury, owner, act=city.act)
     city.advance(minutes=1)
     assert city.run(nodes.prune, before=city.clock.now()) == 1
-    assert [row["name"] for row in city.read(nodes.rows, [])] == ["west"]
+    assert [row["name"] for row in city.read(node_shapes.rows, [])] == ["west"]
 
 
 def test_the_controller_leads_the_city_and_the_oldest_worker_without_one(city: City) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lamplighter.kit import json_text
 from lamplighter.kit.errors import Unavailable
 from lamplighter.kit.limits import TimeLimit
 from lamplighter.kit.sockets import reachable
@@ -88,10 +89,10 @@ class ControlServer:
             # Only now: who is refused before his words are taken in finds the line broken, and never reads the answer.
             if not _same_user(writer.get_extra_info("socket")):
                 return {"error": "This socket answers only the user who runs the city."}
-            request = json.loads(line)
+            request = json_text.parse(line)
             verb = request["verb"]
             handler = self._verbs[verb]
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             return {"error": self._not_a_request()}
         try:
             return await handler(request)
@@ -128,7 +129,7 @@ def ask(path: Path, verb: str, *, within: float = READ_SECONDS, **fields: Any) -
                 connection.connect(f"{base}/{path.name}")
             connection.sendall(json.dumps({"verb": verb, **fields}).encode() + b"\n")
             answer = _read_line(connection)
-        reply: dict[str, Any] = json.loads(answer)
+        reply: dict[str, Any] = json_text.parse(answer)
     except (OSError, ValueError) as error:
         raise Unavailable(
             f"The controller did not answer on {path}: {error}.", hint="`lamp status` tells whether it runs."

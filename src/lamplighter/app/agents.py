@@ -9,9 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from lamplighter.adapters.control import ask
-from lamplighter.adapters.files import edit
 from lamplighter.adapters.files.lock import controller_pid
-from lamplighter.app.edits import apply_edit, editable
 from lamplighter.app.sessions import open_named, provider_name
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.city.model import Agent
@@ -187,6 +185,9 @@ class Agents:
         """Suspend or resume, in city.toml; False when it was so already."""
         if who.agent is None:
             raise NotFound(f"`{who.name}` is not declared in city.toml.", hint="`lamp agent kill` ends its session.")
+        from lamplighter.adapters.files import edit
+        from lamplighter.app.edits import apply_edit, editable
+
         change = edit.suspend_agent(editable(self._city), who.agent.qualified_name, suspended=suspended)
         changed = apply_edit(self._city, change)
         if changed and not suspended:

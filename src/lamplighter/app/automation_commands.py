@@ -1,7 +1,6 @@
 """Automations of a city as commands use them: definitions in step with their files, conditions checked, runs worked."""
 
 import asyncio
-import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +14,7 @@ from lamplighter.daemon.scene import Scene
 from lamplighter.domain.automations.gates import Checked
 from lamplighter.domain.automations.model import Condition
 from lamplighter.domain.automations.templates import TEMPLATES, from_template
+from lamplighter.kit import toml_text
 from lamplighter.kit.errors import UsageError
 from lamplighter.ports.commands import Command
 from lamplighter.services import automations, outlook
@@ -46,13 +46,12 @@ def explained(city: OpenCity, name: str) -> Sequence[str]:
 
 
 def upcoming(
-    city: OpenCity, *, start: datetime, days: float, name: str | None = None, limit: int | None = None
+    city: OpenCity, *, start: datetime, days: float, limit: int, name: str | None = None
 ) -> list[dict[str, Any]]:
-    """What would fire from `start` on, in order."""
+    """The first `limit` of what would fire from `start` on, in order."""
     rules = in_step(city)
     span = (start, start + timedelta(days=days))
-    found = city.store.read(outlook.next_firings, span, rules=rules, scoped_name=name)
-    return found if limit is None else found[:limit]
+    return city.store.read(outlook.next_firings, span, rules=rules, limit=limit, scoped_name=name)
 
 
 def history(city: OpenCity, name: str, *, limit: int) -> list[dict[str, Any]]:
@@ -112,8 +111,8 @@ def imported(city: OpenCity, file: Path, *, name: str | None, rig: str | None) -
     """A stored automation from a file; disabled, because a person arms it."""
     rules = in_step(city)
     try:
-        tree = tomllib.loads(text_of(file.read_bytes()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        tree = toml_text.parse(text_of(file.read_bytes()))
+    except ValueError as error:
         raise UsageError(
             f"{file} is not TOML: {error}.", hint="`lamp automation export` shows what one looks like."
         ) from error

@@ -48,7 +48,7 @@ def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
     if not city.paths.runtime.is_dir():
         city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
-        _structure, _config, _store, _controller, _nodes, _formulas, _automations, _rigs, _programs, _disk,
+        _structure, _config, _store, _clock, _controller, _nodes, _formulas, _automations, _rigs, _programs, _disk,
     ]  # fmt: skip
     found: list[Finding] = []
     for check in checks:
@@ -144,6 +144,21 @@ def _names_taken(city: OpenCity) -> Iterator[Finding]:
     for name in city.store.read(taken, city.config.city.configurations):
         told = f"Configuration `{name}` of city.toml is not in force: a stored one has that name."
         yield Finding("store", Level.PROBLEM, told, "Rename it, or `lamp configuration delete` the stored one.")
+
+
+def _clock(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    from lamplighter.kit.clock import rfc3339
+    from lamplighter.services import clock_back
+
+    back = city.store.read(clock_back.told, city.clock.now())
+    if back is None:
+        return
+    told = f"The clock was set back by {clock_back.spoken(back.by)}"
+    if back.at is None:
+        advice = "Check this machine's clock; the running city takes up its waits from now on."
+        yield Finding("clock", Level.PROBLEM, f"{told}: times on record lie ahead of it.", advice)
+    else:
+        yield Finding("clock", Level.NOTE, f"{told} at {rfc3339(back.at)}; waits went on where they were.")
 
 
 def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001

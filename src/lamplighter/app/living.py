@@ -3,7 +3,7 @@
 from typing import Any
 
 from lamplighter.app.wiring import OpenCity
-from lamplighter.services import nodes
+from lamplighter.services import node_shapes
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import open_proofs
 
@@ -25,4 +25,4 @@ def living_workers(city: OpenCity) -> list[Owner]:
 
 def node_rows(city: OpenCity) -> list[dict[str, Any]]:
     """The nodes of the city, as surfaces show them."""
-    return city.store.read(nodes.rows, living(city))
+    return city.store.read(node_shapes.rows, living(city))

@@ -1,9 +1,9 @@
 """One setting of a city without reading the whole of its configuration, so that short commands stay short."""
 
-import tomllib
 from collections.abc import Sequence
 
 from lamplighter.app.wiring import OpenCity
+from lamplighter.kit import toml_text
 
 
 def text_setting(city: OpenCity, section: str, key: str, *, default: str, names: Sequence[str] = ()) -> str | None:
@@ -17,7 +17,7 @@ def text_setting(city: OpenCity, section: str, key: str, *, default: str, names:
     if city.is_questioned:
         return None
     try:
-        tree = tomllib.loads(city.paths.config.read_text(encoding="utf-8-sig"))
+        tree = toml_text.parse(city.paths.config.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         return None
     table = tree.get(section, {})

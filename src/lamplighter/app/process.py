@@ -26,8 +26,10 @@ from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.patrol import build_patrol
 from lamplighter.app.post import SAVED_COPY, join, migrate_own, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
+from lamplighter.app.status import on_record, whole
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.agent_phases import agent_phases
+from lamplighter.daemon.hands import Deed
 from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
 from lamplighter.daemon.reloader import Reloader
@@ -39,6 +41,7 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
 from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.actions import AgentState, Verdict
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit import aio, descriptors, heap, log
 from lamplighter.kit.clock import SystemClock, rfc3339
@@ -87,15 +90,17 @@ def run_city(settings: Settings, *, started: Callable[[Started], None], warn: Wa
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass did: the phases that ran, what became of agents, and what stood in the way."""
+    """What one pass did: the phases that ran, what became of agents, what it left, and what stood in the way."""
 
     phases: list[str]
-    done: list[str]
+    done: list[Deed]
+    left: list[Verdict]
+    running: int
     problems: dict[str, str]
 
 
 def run_once(settings: Settings, *, warn: Warn | None = None) -> Pass:
-    """One pass over every phase, and all that follows from it; sessions live on."""
+    """Bring the agents to their wanted state, once; nothing fires, no run is worked on, sessions live on."""
     paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
     lock.take()
@@ -142,12 +147,17 @@ class _Process:
 
     async def once(self) -> Pass:
         async with AsyncExitStack() as stack:
-            controller, _ = await self._build(stack)
+            controller, report = await self._build(stack)
+            patrol = self._tower.patrol
+            patrol.one_pass = True
+            firing = {phase.name for phase in self._loops.phases(report.config.city)}
+            controller.ticks.phases = [phase for phase in controller.ticks.phases if phase.name not in firing]
             phases = await controller.ticks.tick()
-            await self._loops.once()
-            await self._tower.patrol.settled()
-            problems = controller.ticks.problems | self._tower.patrol.problems
-            return Pass([*phases, "automations"], self._tower.patrol.hands.done, problems)
+            await patrol.settled()
+            left = [one for one in patrol.verdicts.values() if one.reason or one.state is not AgentState.RUNNING]
+            running = sum(one.state is AgentState.RUNNING for one in patrol.verdicts.values())
+            problems = controller.ticks.problems | patrol.problems
+            return Pass(phases, list(patrol.hands.done), left, running, problems)
 
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
         """Everything up to the first tick, with its undoing on the stack, last one first."""
@@ -155,7 +165,7 @@ class _Process:
         if found.note is not None:
             self._warn(found.note)
         config = found.config
-        place = parse_place(config.city.store.url, self._paths.runtime)
+        place = self._place = parse_place(config.city.store.url, self._paths.runtime)
         migrate_own(place, self._paths.city_id())
         await self._open_beads(stack, found)
         post = self._post = await take_post(stack, self._opened, place, ACTOR, config.city.name)
@@ -261,6 +271,7 @@ class _Process:
             "wake": self._verb_wake(controller),
             "reload": self._verb_reload(controller),
             "agents": self._verb_agents,
+            "overview": self._verb_overview(controller),
             "unquarantine": self._verb_unquarantine,
             "kill": self._verb_kill,
         }
@@ -312,6 +323,30 @@ class _Process:
         patrol = self._tower.patrol
         view = View(patrol.roster, patrol.sight, patrol.memory.histories, patrol.verdicts, self._clock.now(), kept=True)
         return {"agents": agent_rows(view)}
+
+    def _verb_overview(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
+        """All that `lamp status` shows, so that it need not load what this process has loaded already."""
+        status = self._verb_status(controller)
+
+        async def tell(request: Mapping[str, Any]) -> Mapping[str, Any]:
+            now, paths = self._clock.now(), self._paths
+            known = {
+                "suspended": self._reloader.current.city.workspace.suspended,
+                "controller": await status(request),
+                "agents": (await self._verb_agents(request))["agents"],
+            }
+            recorded = await controller.store.read(on_record, paths.root, now)
+            return await asyncio.to_thread(self._with_nodes, recorded, known)
+
+        return tell
+
+    def _with_nodes(self, recorded: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        city = OpenCity(self._settings, self._paths, self._clock, self._ids)
+        city.__dict__["place"] = self._place  # the file may name another by now, or be broken
+        try:
+            return whole(recorded, city, **known)
+        finally:
+            city.close()
 
     async def _verb_unquarantine(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._tower.patrol.memory.cleared(SessionName(str(request["session"])))

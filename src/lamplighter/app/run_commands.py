@@ -16,22 +16,11 @@ from lamplighter.domain.runs.model import TERMINAL, RunState
 from lamplighter.domain.sessions.meta import ENV_SESSION_ID
 from lamplighter.kit.clock import rfc3339
 from lamplighter.ports.runs import Completed
-from lamplighter.services import automations, runs, transcripts
+from lamplighter.services import runs, transcripts
 from lamplighter.services.completing import DirectCompletions
 from lamplighter.store.place import SqlitePlace
 
 POLL_SECONDS = 0.1
-
-
-def listed(
-    city: OpenCity, *, automation: str | None, state: str | None, before: str | None, limit: int
-) -> list[dict[str, Any]]:
-    """Raises AutomationUnknown for one that never ran and is not there."""
-    wanted = None if state is None else RunState(state)
-    found = city.store.read(runs.page, automation=automation, state=wanted, before=before, limit=limit)
-    if not found and automation is not None:
-        city.store.read(automations.get, automation)
-    return [runs.as_json(row) for row in found]
 
 
 def shown(city: OpenCity, run: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from lamplighter.adapters.control import ask
@@ -13,6 +14,7 @@ from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import LampError, Unavailable, UsageError
 from lamplighter.services import events
 from lamplighter.services.overview import overview
+from lamplighter.store.tx import Tx
 
 DOWN: dict[str, Any] = {
     "running": False,
@@ -23,6 +25,10 @@ DOWN: dict[str, Any] = {
     "config_error": None,
     "problems": {},
 }
+_ORDER = (
+    "city", "root", "paused", "suspended", "controller", "agents", "nodes", "runs", "attention", "next", "beads",
+    "store", "last_event",
+)  # fmt: skip
 PAUSE = 0.02
 SPARE = timedelta(seconds=30)
 
@@ -37,27 +43,32 @@ class Outcome:
 
 def city_status(city: OpenCity) -> dict[str, Any]:
     """The shape of `lamp status --json`; works with and without a running daemon."""
-    beads, head = city.store.read(lambda tx: (tx.beads.counts(), events.latest(tx, EventFilter(), limit=1)))
-    glance = city.store.read(overview, city.clock.now())
+    recorded = city.store.read(on_record, city.paths.root, city.clock.now())
     controller = _controller(city)
     agents, suspended, problem = _agents(city)
     if problem and not controller["config_error"]:
         controller = controller | {"config_error": problem}
+    return whole(recorded, city, suspended=suspended, controller=controller, agents=agents)
+
+
+def on_record(tx: Tx, root: Path, now: datetime) -> dict[str, Any]:
+    """What the store says of the city at a glance."""
+    head, glance, row = events.latest(tx, EventFilter(), limit=1), overview(tx, now), tx.cities.find()
     return {
-        "city": _name(city),
-        "root": str(city.paths.root),
+        "city": root.name if row is None else row.name,
         "paused": glance.paused,
-        "suspended": suspended,
-        "controller": controller,
-        "agents": agents,
-        "nodes": _nodes(city),
         "runs": glance.runs,
         "attention": glance.attention,
         "next": glance.next,
-        "beads": beads,
-        "store": str(city.place),
+        "beads": tx.beads.counts(),
         "last_event": f"{head[0].type} ({head[0].seq})" if head else None,
     }
+
+
+def whole(recorded: dict[str, Any], city: OpenCity, **known: Any) -> dict[str, Any]:
+    """What is on record, with what is known of this moment, in the order it is shown."""
+    found = recorded | known | {"root": str(city.paths.root), "nodes": _nodes(city), "store": str(city.place)}
+    return {key: found[key] for key in _ORDER}
 
 
 def stop_city(city: OpenCity, *, within: str | None) -> Outcome:
@@ -147,8 +158,3 @@ def _nodes(city: OpenCity) -> list[dict[str, Any]]:
     from lamplighter.app.living import node_rows
 
     return node_rows(city)
-
-
-def _name(city: OpenCity) -> str:
-    row = city.store.read(lambda tx: tx.cities.find())
-    return city.paths.root.name if row is None else row.name

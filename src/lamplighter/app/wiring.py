@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from lamplighter.adapters.files.city_id import CopiedCity, original_of
 from lamplighter.app.read_only import ReadOnlyStore
 from lamplighter.app.settings import Settings
 from lamplighter.domain.acts import Act
+from lamplighter.kit import toml_text
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import LampError, NotFound
 from lamplighter.kit.ids import IdSource
@@ -179,7 +179,7 @@ class OpenCity:
         if from_env:
             return from_env
         try:
-            tree = tomllib.loads(self.paths.config.read_text(encoding="utf-8-sig"))
+            tree = toml_text.parse(self.paths.config.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError):
             return self.config.city.store.url  # told with file and line
         store = tree.get("store", {})

@@ -5,11 +5,11 @@ import os
 import signal
 import sys
 import time
-from typing import Any
 
 import click
 
 from lamplighter.cli import output
+from lamplighter.cli.agent_table import COLUMNS, shown
 from lamplighter.cli.base import city, group, patient_city
 from lamplighter.kit.errors import Conflict
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 agent = group("Long-lived workers, declared in city.toml and kept alive.")
 
-COLUMNS = {
-    "NAME": "name", "STATE": "state", "REASON": "reason", "PID": "pid", "SINCE": "since_local",
-    "STARTS": "starts_in_window", "SESSION": "session",
-}  # fmt: skip
 FOLLOW_S = 0.3
 
 
@@ -46,17 +42,6 @@ def _do(name: str, act: "Callable[[Agents, Named], object]", text: str, **fields
     agents = _agents()
     act(agents, agents.named(name))
     output.record({"name": name, **fields}, text)
-
-
-def shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows for people: times by their clock, the end of a quarantine beside its reason."""
-    if output.wants_json():
-        return rows
-    found = []
-    for row in rows:
-        until = f"; until {output.local(row['quarantined_until'])}" if row.get("quarantined_until") else ""
-        found.append(row | {"since_local": output.local(row["since"]), "reason": f"{row['reason']}{until}"})
-    return found
 
 
 @agent.command("list")

@@ -1,6 +1,5 @@
 """`lamp automation`: work that fires when it is due."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import click
 from lamplighter.cli import output
 from lamplighter.cli.automation_options import definition_of, definition_options
 from lamplighter.cli.base import city, group
+from lamplighter.kit import json_text
 from lamplighter.kit.errors import UsageError
 
 automation = group("Work that fires when it is due: by time, condition, event, or by hand.")
@@ -286,9 +286,9 @@ def _payload(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        value = json.loads(text)
+        value = json_text.parse(text)
     except ValueError as error:
-        raise UsageError(f"The payload is not JSON: {error}.", hint=PAYLOAD_HINT) from error
+        raise UsageError(f"The payload is not usable JSON: {error}.", hint=PAYLOAD_HINT) from error
     if not isinstance(value, dict):
         raise UsageError("The payload is not a JSON object.", hint=PAYLOAD_HINT)
     return value

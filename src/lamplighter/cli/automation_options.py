@@ -1,6 +1,5 @@
 """The options that describe an automation on the command line, and the definition they come to."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import click
 
+from lamplighter.kit import json_text
 from lamplighter.kit.errors import UsageError
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
@@ -138,7 +138,9 @@ def _extra(texts: tuple[str, ...]) -> dict[str, Any]:
         if not equals or not key:
             raise UsageError(f"`--set {text}` is not KEY=VALUE.", hint="Such as --set retry=2.")
         try:
-            found[key] = json.loads(value)
+            found[key] = json_text.parse(value)
+        except json_text.TooDeep as error:
+            raise UsageError(f"`--set {key}` cannot be taken: {error}.", hint="Give it fewer levels.") from error
         except ValueError:
             found[key] = value
     return found

@@ -46,11 +46,12 @@ class LampGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]  # click empties the list while it looks whether an option was meant
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
             known = self.list_commands(ctx)
-            raise click.UsageError(f"There is no command `{args[0]}`{did_you_mean(args[0], known)}", ctx) from None
+            raise click.UsageError(f"There is no command `{name}`{did_you_mean(name, known)}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading any of the lazy ones."""

@@ -1,8 +1,6 @@
 """`lamp up`, `start`, `stop`, `restart`, `status`: the city as a whole."""
 
-import logging
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,6 +11,10 @@ import click
 from lamplighter.cli import output
 from lamplighter.cli.base import CONTEXT, LampCommand, city
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.app.process import Pass
+
 
 def settings() -> Any:
     from lamplighter.app.settings import from_environment
@@ -22,6 +24,8 @@ def settings() -> Any:
 
 def _as_typed(root: Path) -> str:
     """How to call this very program about this city from the directory the reader stands in."""
+    import shutil
+
     program = "lamp" if shutil.which("lamp") else os.path.relpath(sys.argv[0])
     return program if Path.cwd() == root else f"{program} --city {os.path.relpath(root)}"
 
@@ -70,7 +74,11 @@ def up() -> None:
 @click.command("start", cls=LampCommand, context_settings=CONTEXT)
 @click.option("--foreground", is_flag=True, help="Stay, and keep the city running.")
 def start(foreground: bool) -> None:  # noqa: FBT001  click passes flags by position's name
-    """Bring the city to its wanted state once, and leave; with --foreground, stay and keep it there."""
+    """Bring the city's agents to their wanted state once, and leave; with --foreground, stay and keep them there.
+
+    One pass starts what is missing, restarts what runs with old settings, stops what is surplus or unknown, and says
+    what it left and why. It fires no automation, works on no run and ends no agent for its silence.
+    """
     if foreground:
         run_foreground()
         return
@@ -78,16 +86,37 @@ def start(foreground: bool) -> None:  # noqa: FBT001  click passes flags by posi
 
 
 def _start_once() -> None:
+    import logging
+
     from lamplighter.app.process import run_once
     from lamplighter.kit import log
 
     log.set_up(level=logging.WARNING)
     made = run_once(settings(), warn=output.note)
-    lines = [*made.done, *(f"Problem in {name}: {text}" for name, text in made.problems.items())]
-    end = "City started." if not made.problems else "City started, with problems."
-    output.record({"phases": made.phases, "done": made.done, "problems": made.problems}, "\n".join([*lines, end]))
+    lines = [
+        *map(str, made.done),
+        *(f"Left agent `{one.agent}` {one.state}{f': {one.reason}' if one.reason else ''}." for one in made.left),
+        *(f"Problem in {name}: {text}" for name, text in made.problems.items()),
+        _summary(made),
+    ]
+    deeds: dict[str, list[dict[str, str]]] = {"started": [], "restarted": [], "stopped": []}
+    for deed in made.done:
+        deeds[deed.kind].append({"agent": deed.agent, "reason": deed.reason})
+    left = [{"agent": one.agent, "state": one.state.value, "reason": one.reason} for one in made.left]
+    told = {"phases": made.phases, "done": [str(deed) for deed in made.done], "problems": made.problems}
+    output.record({**told, **deeds, "left": left, "running": made.running}, "\n".join(lines))
     if made.problems:
         click.get_current_context().exit(1)
+
+
+def _summary(made: "Pass") -> str:
+    """Such as `City started: started 3, restarted 1, left 1; 4 agents run.`"""
+    kinds = [deed.kind for deed in made.done]
+    parts = [f"{kind} {kinds.count(kind)}" for kind in ("started", "restarted", "stopped") if kind in kinds]
+    parts += [f"left {len(made.left)}"] if made.left else []
+    problems = ", with problems" if made.problems else ""
+    agents = "1 agent runs" if made.running == 1 else f"{made.running} agents run"
+    return f"City started{problems}: {', '.join(parts) or 'nothing was to be done'}; {agents}."
 
 
 @click.command("stop", cls=LampCommand, context_settings=CONTEXT)
@@ -143,9 +172,13 @@ def status(*, watch: bool, every: float) -> None:
 
 
 def _show_status() -> None:
-    from lamplighter.app.status import city_status
+    from lamplighter.app.running_status import running_status
 
-    value = city_status(city())
+    value = running_status(settings())
+    if value is None:
+        from lamplighter.app.status import city_status
+
+        value = city_status(city())
     controller = value["controller"]
     running = controller["running"]
     state = f"running, process {controller['pid']}, since {output.local(controller['since'])}" if running else "stopped"
@@ -171,7 +204,7 @@ def _show_status() -> None:
     if sum(max(len(node["processes"]), 1) for node in value["nodes"]) > 1 and not output.wants_json():
         _show_nodes(value["nodes"])
     if value["agents"] and not output.wants_json():
-        from lamplighter.cli.agent import COLUMNS, shown
+        from lamplighter.cli.agent_table import COLUMNS, shown
 
         up = sum(row["state"] in {"running", "draining"} for row in value["agents"])
         click.echo(f"\n{up} of {len(value['agents'])} agents run:")

@@ -10,6 +10,7 @@ import click
 from lamplighter.cli import output
 from lamplighter.cli.base import city, group, patient_city
 from lamplighter.domain.events import EventFilter
+from lamplighter.kit import json_text
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import UsageError
 
@@ -94,15 +95,12 @@ def _payload(text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        return json_text.parse(text)
+    except ValueError as error:
         raise UsageError(
-            f"The payload is not JSON: {error}.", hint="Quote it for the shell, such as --payload '{\"ok\": true}'."
+            f"The payload is not usable JSON: {error}.",
+            hint="Quote it for the shell, such as --payload '{\"ok\": true}'.",
         ) from error
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no value in JSON")
 
 
 def _filter(wanted: dict[str, Any], now: datetime) -> EventFilter:

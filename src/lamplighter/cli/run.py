@@ -29,7 +29,7 @@ COLUMNS = {
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most so many.")
 def list_runs(automation: str | None, state: str | None, before: str | None, limit: int) -> None:
     """Runs, newest first."""
-    from lamplighter.app.run_commands import listed
+    from lamplighter.app.run_list import listed
 
     rows = listed(city(), automation=automation, state=state, before=before, limit=limit)
     output.table(rows if output.wants_json() else [row | _at_a_glance(row) for row in rows], COLUMNS, empty="No runs.")

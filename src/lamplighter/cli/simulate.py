@@ -12,12 +12,18 @@ from lamplighter.kit.errors import UsageError
 @click.command("simulate", cls=LampCommand, context_settings=CONTEXT)
 @click.option("--days", default=7.0, show_default=True, type=click.FloatRange(0, 3660), help="So far ahead.")
 @click.option("--from", "start", metavar="DATE", help="From then on, such as 2026-12-24; now when left out.")
-def simulate(days: float, start: str | None) -> None:
+@click.option("--limit", default=500, show_default=True, type=click.IntRange(1, 100_000), help="At most so many.")
+def simulate(days: float, start: str | None, limit: int) -> None:
     """What would fire, in order, if nothing else happened. Conditions and events cannot be foretold."""
     from lamplighter.app.automation_commands import upcoming
 
     opened = city()
-    show_times(upcoming(opened, start=opened.clock.now() if start is None else _day(start), days=days))
+    begin = opened.clock.now() if start is None else _day(start)
+    found = upcoming(opened, start=begin, days=days, limit=limit + 1)
+    show_times(found[:limit])
+    if len(found) > limit:
+        last = found[limit - 1]["local"].replace("T", " ")
+        click.echo(f"More follows after {last}: these are the first {limit}; --limit shows more.", err=True)
 
 
 def _day(text: str) -> datetime:

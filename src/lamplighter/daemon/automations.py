@@ -174,15 +174,6 @@ class AutomationLoops:
             log.get().warning("automation.problem", problem=problem)
         return synced
 
-    async def once(self) -> list[str]:
-        """Fire all that is due and work until nothing is under way: what a single pass over the city does."""
-        await self.worker.tidy()
-        await self.conditions.tick()
-        await self.conditions.tasks.all_done()
-        fired = await self.scheduler.tick()
-        await self.work_off()
-        return fired
-
     async def work_off(self) -> None:
         """Work until nothing is due and nothing is under way, with leases kept and calls to stop heard."""
         watching = spawn(self.worker.loop(), name="watch")

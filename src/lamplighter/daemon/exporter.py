@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lamplighter.domain.events import Event, EventFilter
+from lamplighter.kit import json_text
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import Unavailable
 from lamplighter.services import events
@@ -116,6 +117,6 @@ def _backwards(file: BinaryIO, position: int) -> Iterator[bytes]:
 
 def _seq(line: bytes) -> int | None:
     try:
-        return int(json.loads(line)["seq"])
+        return int(json_text.parse(line)["seq"])
     except (ValueError, KeyError, TypeError):  # somebody else wrote there
         return None

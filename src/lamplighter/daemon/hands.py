@@ -1,6 +1,7 @@
 """Carries the patrol's actions out, one session at a time and many side by side, and tells what came of each."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -33,8 +34,21 @@ from lamplighter.services.sessions import TAIL
 from lamplighter.store.sessions import SessionEnd
 
 SIDE_BY_SIDE = 16
+REMEMBERED = 10_000
 CRASH_LINES = 50
 _COUNTED_RESTARTS = frozenset({RestartReason.REQUESTED, RestartReason.IDLE})
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One thing that was done: `kind` is started, restarted or stopped."""
+
+    kind: str
+    agent: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.capitalize()} agent `{self.agent}` ({self.reason})."
 
 
 @dataclass
@@ -49,7 +63,7 @@ class Hands:
     roster: Callable[[], Roster]
     sight: dict[SessionName, Seen]
     problems: dict[str, str] = field(default_factory=dict)
-    done: list[str] = field(default_factory=list)
+    done: deque[Deed] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     last_words: dict[SessionName, str] = field(default_factory=dict)  # of sessions that were just heard to end
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
 
@@ -105,7 +119,7 @@ class Hands:
 
     async def _start(
         self, session: SessionName, name: str, reason: str, *, counted: bool,
-        building: "asyncio.Future[SessionSpec] | None" = None,
+        building: "asyncio.Future[SessionSpec] | None" = None, kind: str = "started",
     ) -> bool:  # fmt: skip
         async with self._room:
             at = self.clock.now()
@@ -121,7 +135,7 @@ class Hands:
         self.sight[session] = seen
         self.problems.pop(f"agent {name}", None)
         self.memory.began(name, seen, reason, at=at, counted=counted)
-        self.done.append(f"Started agent `{name}` ({reason}).")
+        self.done.append(Deed(kind, name, reason))
         log.get().info("agent.started", agent=name, session=session, reason=reason, pid=seen.pid)
         return True
 
@@ -136,7 +150,6 @@ class Hands:
         self.problems[f"agent {name}"] = error.message
         counted = not isinstance(error, OutOfDescriptors)  # it is this process's trouble, and nobody's crash
         self.memory.failed(name, session, reason, error, at=at, counted=counted)
-        self.done.append(f"Agent `{name}` did not start: {error.message}")
         log.get().warning("agent.start_failed", agent=name, session=session, error=error.message, hint=error.hint)
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -146,6 +159,7 @@ class Hands:
         kind = "agent.suspended" if action.reason is StopReason.SUSPENDED else "agent.stopped"
         if not await self._end(action.session, action.agent, kind, str(action.reason)):
             return False
+        self.done.append(Deed("stopped", action.agent, str(action.reason)))
         if seen is not None and pool_of(seen) and action.reason is not StopReason.DEPENDENCY:
             await self._free(action.agent)
         return True
@@ -172,7 +186,6 @@ class Hands:
         end = SessionEnd(self.clock.now(), why, seen.exit_status if seen is not None and died else None)
         event = self.memory.event(kind, agent, why, {"session": session, "reason": why})
         self.memory.ended(session, end, wished=not died, events=(event,))
-        self.done.append(f"Stopped agent `{agent}` ({why}).")
         log.get().info(kind, agent=agent, session=session, reason=why)
         return True
 
@@ -183,7 +196,7 @@ class Hands:
         if not await self._end(action.session, action.agent, kind, why):
             return False
         counted = action.reason in _COUNTED_RESTARTS and not asker
-        await self._start(action.session, action.agent, why, counted=counted)
+        await self._start(action.session, action.agent, why, counted=counted, kind="restarted")
         await self._try(self.provider.clear_scrollback(action.session))
         return True
 

@@ -42,6 +42,7 @@ class Patrol:
     work: Work
     clock: Clock
     sight: dict[SessionName, Seen]
+    one_pass: bool = False
     verdicts: dict[SessionName, Verdict] = field(default_factory=dict)
     wanted: Wanted = field(default_factory=Wanted)
     _busy: frozenset[SessionName] = frozenset()
@@ -99,7 +100,8 @@ class Patrol:
             self._adopt()
             busy = await self._busy_instances()
             self._busy = frozenset(seen.name for seen in self.sight.values() if agent_of(seen) in busy)
-            self.wanted = wanted(self.roster, self.demand.known, self.sight, busy)
+            wish = wanted(self.roster, self.demand.known, self.sight, busy)
+            self.wanted = replace(wish, one_pass=self.one_pass)
             self._decide(self.wanted, self.sight, whole=True)
         await self.memory.flush()
 
@@ -215,7 +217,7 @@ class Patrol:
             self.sight[name] = seen
 
     async def _busy_instances(self) -> frozenset[str]:
-        asked = bool(self.roster.pools) or any(draining(seen) for seen in self.sight.values())
+        asked = self.one_pass or bool(self.roster.pools) or any(draining(seen) for seen in self.sight.values())
         return await self.work.busy() if asked else frozenset()
 
     def _decide(self, wish: Wanted, seen: Mapping[SessionName, Seen], *, whole: bool) -> None:

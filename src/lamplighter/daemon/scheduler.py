@@ -4,18 +4,18 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lamplighter.daemon.scene import ClockGuard, Scene
+from lamplighter.daemon.scene import ClockGuard, Scene, check_skew
 from lamplighter.daemon.ticks import Waker
 from lamplighter.daemon.worker import Worker
 from lamplighter.domain.acts import Act
 from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit import log
-from lamplighter.kit.clock import Clock
+from lamplighter.kit.clock import Clock, Reading, set_back_by
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
-from lamplighter.services import due, retention
+from lamplighter.services import clock_back, due, retention
 from lamplighter.services.registering import TOPIC as AUTOMATIONS
 from lamplighter.store.tx import Store
 
@@ -41,6 +41,8 @@ class Scheduler:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     position: int | None = None
     """The last event whose type was shown to triggers."""
+    _read: Reading | None = None
+    """The clocks at the last tick."""
     _next: datetime | None = None
     _stuck: bool = False
 
@@ -61,6 +63,7 @@ class Scheduler:
     async def tick(self) -> list[str]:
         """Fire what is due now, in a bounded number of rounds; returns the runs. Raises ClockSkewed instead."""
         await self.guard.check()
+        await self._notice_clock_set_back()
         if self.position is None:
             self.position = await self.store.read(due.scanned_to)
         fired: list[str] = []
@@ -78,6 +81,17 @@ class Scheduler:
                 self._stuck = True  # another process holds what is due
                 return fired
         return fired
+
+    async def _notice_clock_set_back(self) -> None:
+        """Since the last tick by the two clocks, before the first one by the times on record."""
+        read = Reading(self.clock.now(), self.clock.monotonic())
+        by = await self.store.read(clock_back.ahead, read.now) if self._read is None else set_back_by(self._read, read)
+        if by is not None:
+            await check_skew(self.store)  # where the database's clock was not set back, this machine is wrong
+            act = Act(ACTOR, read.now)
+            await self.store.transact(clock_back.mend, by, rules=self.scene.rules, act=act)
+            log.get().warning("clock.set_back", by_s=round(by.total_seconds(), 3))
+        self._read = read
 
     async def _fire(self) -> due.Looked:
         act = Act(ACTOR, self.clock.now())

@@ -1,6 +1,7 @@
 """Time as an argument: the one place that reads the clock, and the port everything else waits on."""
 
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
@@ -38,6 +39,25 @@ class SystemClock:
         except TimeoutError:
             return False
         return True
+
+
+SET_BACK_TOLERANCE = timedelta(seconds=5)
+"""Clocks of machines that work together may differ by so much; a smaller step back only lengthens a wait by itself."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Both clocks at one moment: the one that people set, and the one that only goes on."""
+
+    now: datetime
+    monotonic: float
+
+
+def set_back_by(before: Reading, after: Reading) -> timedelta | None:
+    """By how much the clock was set back between the two; none for less than the tolerance."""
+    passed = timedelta(seconds=after.monotonic - before.monotonic)
+    by = before.now + passed - after.now
+    return by if by > SET_BACK_TOLERANCE else None
 
 
 def rfc3339(at: datetime) -> str:

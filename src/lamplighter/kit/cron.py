@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from cronsim import CronSim, CronSimError
 
+from lamplighter.kit.cron_words import Days, days_of, in_words
 from lamplighter.kit.nearest import did_you_mean
 
 LONGEST_TEXT = 100
@@ -42,6 +43,11 @@ class _Field:
         return f"an {self.name}" if self.name == "hour" else f"a {self.name}"
 
     @property
+    def count(self) -> int:
+        """How many values there are; 0 and 7 are the same day of week."""
+        return 7 if self.names is _DAYS else self.high - self.low + 1
+
+    @property
     def limits(self) -> str:
         spoken = f" or {self.names[0]} to {self.names[-1]}" if self.names else ""
         return f"{self.plural} go from {self.low} to {self.high}{spoken}"
@@ -60,12 +66,13 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class CronExpression:
-    """A valid expression: `text` as written, and what the walk and the clock-change rule need of it."""
+    """A valid expression: `text` as written, and what the walk, the clock-change rule and the words need of it."""
 
     text: str
     plain: str
     minutes: frozenset[int]
     hours: frozenset[int]
+    days: Days
 
     @property
     def every_hour(self) -> bool:
@@ -82,7 +89,7 @@ class CronExpression:
         return len(self.minutes) * len(self.hours) if day.month in sim.months and sim.match_day(day) else 0
 
     def in_words(self) -> str:
-        return _simulator(self.plain).explain()
+        return in_words(self.minutes, self.hours, self.days)
 
     def __str__(self) -> str:
         return self.text
@@ -97,8 +104,12 @@ def parse_cron(text: str) -> CronExpression:
         count = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
         raise ValueError(f"`{text}` has {count}; cron takes five: minute, hour, day of month, month, day of week")
     parsed = [_parse_field(field, part, text) for field, part in zip(_FIELDS, fields, strict=True)]
-    plain = " ".join(terms for terms, _ in parsed)
-    expression = CronExpression(text.strip(), plain, frozenset(parsed[0][1]), frozenset(parsed[1][1]))
+    plain = [terms for terms, _ in parsed]
+    minutes, hours, dates, months, weekdays = (frozenset(numbers) for _, numbers in parsed)
+    # As in Vixie cron: a day that fits one of the day fields is enough, unless one of them starts with a star.
+    either = not (plain[2].startswith("*") or plain[4].startswith("*"))
+    days = days_of(dates, months, weekdays, either=either)
+    expression = CronExpression(text.strip(), " ".join(plain), minutes, hours, days)
     _refuse_if_never(expression)
     return expression
 
@@ -142,7 +153,7 @@ def _parse_term(field: _Field, term: str, text: str) -> list[int]:
     if not dash:
         return list(range(start, field.high + 1, step)) if slash else [start]
     end = _number(field, end_text, text)
-    if end == 0 and field.names is _DAYS:
+    if end == 0 < start and field.names is _DAYS:
         end = 7  # `fri-sun` ends on a Sunday that comes after Friday
     if end < start:
         raise ValueError(f"`{text}` has {field.a} range of {span}; write the smaller one first")
@@ -152,6 +163,11 @@ def _parse_term(field: _Field, term: str, text: str) -> list[int]:
 def _step(field: _Field, step: str, text: str) -> int:
     if not (step.isascii() and step.isdecimal()) or int(step) == 0:
         raise ValueError(f"`{text}` has {field.a} step of {step or 'nothing'}; a step is a number from 1 up")
+    if int(step) > field.count:
+        raise ValueError(
+            f"`{text}` has {field.a} step of {step}; there are {field.count} {field.plural}, so a step goes from 1"
+            f" to {field.count}"
+        )
     return int(step)
 
 

@@ -1,9 +1,55 @@
-"""JSON objects that many rows share: read once, and written again without being encoded anew."""
+"""JSON from outside, read strictly and to a bounded depth; and objects that many rows share, read once."""
 
 import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
+
+
+class TooDeep(ValueError):
+    def __init__(self) -> None:
+        super().__init__(f"it has more than {DEEPEST} arrays and objects within each other")
+
+
+DEEPEST = 100
+"""Levels of arrays and objects within each other: what is read can be checked, compared and written again."""
+
+
+def parse(text: str | bytes) -> Any:
+    """Any JSON value. Raises ValueError, also for NaN and for what is nested too deeply."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise TooDeep from None
+    if _openings(text) > DEEPEST and is_too_deep(value):
+        raise TooDeep
+    return value
+
+
+def is_too_deep(value: object) -> bool:
+    """Level by level, so that no depth is too deep to be measured."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [child for one in level for child in _children(one)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: object) -> list[object]:
+    """Only those that can have children themselves."""
+    found = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [child for child in found if isinstance(child, dict | list)]
+
+
+def _openings(text: str | bytes) -> int:
+    if isinstance(text, str):
+        return text.count("[") + text.count("{")
+    return text.count(b"[") + text.count(b"{")
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value in JSON")
 
 
 class Written(dict[str, Any]):

@@ -1,10 +1,11 @@
 """The known name a mistyped one was probably meant to be."""
 
-import difflib
 from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
+    import difflib  # only a mistake needs it, and every command would pay for it
+
     folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None

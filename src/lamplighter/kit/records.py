@@ -13,8 +13,8 @@ def record(kind: type[T]) -> type[T]:
     The usual one sets each field by a call of its own, past its own lock; here all of them go into the object at once.
     For records without slots, base classes that are records, and a `__post_init__`.
     """
-    made = dataclass(frozen=True)(kind)
-    made.__init__ = _init(made)  # type: ignore[method-assign]  # in place of the one that was just made
+    made = dataclass(frozen=True, init=False)(kind)
+    made.__init__ = _init(made)  # type: ignore[method-assign]  # the one that was left out
     return made
 
 

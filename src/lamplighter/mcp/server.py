@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from lamplighter import __version__
 from lamplighter.domain.access import Caller
-from lamplighter.kit.errors import LampError
+from lamplighter.kit.errors import LampError, UsageError
+from lamplighter.kit.json_text import TooDeep, is_too_deep
 from lamplighter.mcp.tools import Tool, find, offered
 from lamplighter.services.toolbox import Toolbox
 
@@ -34,6 +35,8 @@ def build(toolbox: Toolbox, caller_of: CallerOf) -> Server[Any]:
         context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         caller = caller_of(context)
+        if is_too_deep(params.arguments):
+            return _refusal(UsageError(f"The arguments cannot be taken: {TooDeep()}.", hint="Give them fewer levels."))
         try:
             tool = find(params.name, toolbox, caller)
             return _answer(await tool.call(toolbox, caller, params.arguments or {}))

@@ -308,25 +308,33 @@ def _fire_slot(work: _Work, found: TriggerRow, slot: Slot, due: Due, *, first: b
                 return Hold(run)
             return _skip(work, _passed(gate, found, now, work), reason, slot)
         case Go(replaces):
-            _replace(work, replaces)
+            _replace(work, () if _fired_already(work, slot, replaces) else replaces)
     late = f", {round(slot.late.total_seconds())} s late" if slot.late and "late" not in due.reason else ""
     cause = Cause(
         work.trigger.id, gate.kind, due.reason + late, slot=slot.key, key=slot.key, due_at=slot.at,
     )  # fmt: skip
-    _fire(work, cause)
+    if not _fire(work, cause):
+        return _passed(gate, found, now, work)
     return replace(found, state=after_firing(gate, found.state, slot.key, now, timing), last_skip=None)
 
 
-def _fire(work: _Work, cause: Cause) -> None:
+def _fired_already(work: _Work, slot: Slot, replaces: tuple[str, ...]) -> bool:
+    """Slots come again after the clock was set back; nothing is replaced for one that will not be fired."""
+    return bool(replaces) and work.tx.trigger_events.of_key(work.row.id, work.trigger.id, slot.key) is not None
+
+
+def _fire(work: _Work, cause: Cause) -> bool:
+    """False when that slot was fired before."""
     looked, starter = work.of.looked, work.of.starter
     if starter is not None and len(looked.started) >= starter.room:
         starter = None
     fired = fire(work.tx, work.row, cause, rules=work.rules, ids=work.ids, act=work.act, starter=starter)
     if fired is None:
-        return
+        return False
     looked.fired.append(fired.run)
     if fired.started is not None:
         looked.started.append(fired.started)
+    return True
 
 
 def _replace(work: _Work, runs: Iterable[str]) -> None:

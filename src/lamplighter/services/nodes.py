@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.nodes.model import (
@@ -17,7 +16,6 @@ from lamplighter.domain.nodes.model import (
     where,
 )
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage
-from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import executing, runs
 from lamplighter.store.owners import TOPIC, Owner
@@ -104,29 +102,6 @@ def end_stranded(tx: Tx, *, before: datetime, ids: IdSource, act: Act) -> list[s
 
 def prune(tx: Tx, *, before: datetime) -> int:
     return tx.nodes.prune(before=before)
-
-
-def rows(tx: Tx, living: Sequence[Owner]) -> list[dict[str, Any]]:
-    """Every node with its rigs and its living processes, as surfaces show it; the proof of life has the last word."""
-    shown = []
-    for node in tx.nodes.all():
-        here = [owner for owner in living if owner.node == node.name]
-        state = NodeState.LOST if node.state is NodeState.ALIVE and not here else node.state
-        shown.append(
-            {
-                "name": node.name,
-                "state": state.value,
-                "since": rfc3339(node.since),
-                "place": where(node.place),
-                "rigs": list(node.rigs),
-                "processes": [
-                    {"kind": one.kind, "pid": one.pid, "host": one.host, "since": rfc3339(one.started_at),
-                     "rigs": sorted(one.rigs)}
-                    for one in here
-                ],
-            }
-        )  # fmt: skip
-    return shown
 
 
 def _known(tx: Tx, me: str) -> list[Known]:

@@ -3,17 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from lamplighter.domain.automations.decisions import ActiveRun, SkipReason, blocked_by
-from lamplighter.domain.automations.explain import LastRun, LastSkip, Situation, explain
+from lamplighter.domain.automations.explain import ClockSetBack, LastRun, LastSkip, Situation, explain
 from lamplighter.domain.automations.forecast import Firing, forecast
 from lamplighter.domain.automations.gates import Checked, Due, Evidence, NotDue, Waiting, check
 from lamplighter.domain.automations.model import Automation, Condition, Event
 from lamplighter.domain.automations.shape import to_shape
 from lamplighter.domain.automations.state import next_due
 from lamplighter.kit.clock import rfc3339
-from lamplighter.services import snapshots
+from lamplighter.services import clock_back, snapshots
 from lamplighter.services.automations import every, get
 from lamplighter.services.due import state_of
 from lamplighter.services.rules import Rules
@@ -121,15 +122,18 @@ def verdicts(
 
 
 def next_firings(
-    tx: Tx, span: tuple[datetime, datetime], *, rules: Rules, scoped_name: str | None = None
+    tx: Tx, span: tuple[datetime, datetime], *, rules: Rules, limit: int, scoped_name: str | None = None
 ) -> list[dict[str, Any]]:
-    """What would fire in that span, in order: `next` and `simulate`. Raises AutomationUnknown."""
+    """The first `limit` of what would fire in that span, in order; later ones are not worked out.
+
+    Raises AutomationUnknown.
+    """
     armed = [one for one in standings(tx, scoped_name) if _fires(one.row)]
     automations = [one.automation for one in armed if one.automation is not None]
     states = {(one.row.scoped_name, row.id): state_of(row) for one in armed for row in one.triggers}
     zones = {one.scoped_name: rules.zone_of(one) for one in automations}
     firings = forecast(automations, rules.zone_of, states, span)
-    return [_firing(one, zones[one.automation]) for one in firings]
+    return [_firing(one, zones[one.automation]) for one in islice(firings, limit)]
 
 
 def _fires(row: AutomationRow) -> bool:
@@ -155,9 +159,15 @@ def explained(
         failures=row.failures,
         last_run=_last_run(tx, scoped_name),
         last_skip=_last_skip(tx, scoped_name),
+        clock_set_back=_set_back(tx, now),
         active=tuple(ActiveRun(run, at) for run, at in tx.runs.active_of(row.id)),
     )
     return explain(situation)
+
+
+def _set_back(tx: Tx, now: datetime) -> ClockSetBack | None:
+    found = clock_back.told(tx, now)
+    return None if found is None else ClockSetBack(clock_back.spoken(found.by), found.at)
 
 
 def history(tx: Tx, scoped_name: str, *, before: str | None = None, limit: int = 50) -> list[dict[str, Any]]:

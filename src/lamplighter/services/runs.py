@@ -3,7 +3,7 @@
 How one is taken up is in `starting`, how it ends and what follows in `ending`; both are reached from here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,14 +13,13 @@ from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.lease import LEASE
 from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState, Stage
-from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services.ending import LAST_WORDS, TAKEN, Ending, again, end, end_held, snapshots_of, tell
+from lamplighter.services.run_shapes import as_json, page
 from lamplighter.services.starting import AT_ONCE, Taken, adopt, hold, refuse, start, take_due, trigger_of
 from lamplighter.services.workers import Started, Worker
-from lamplighter.store.artifacts import ArtifactRow
-from lamplighter.store.run_rows import NewRunEvent, RunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.tx import Tx
 
 __all__ = [
@@ -32,9 +31,11 @@ __all__ = [
     "Taken",
     "Worker",
     "adopt",
+    "as_json",
     "end",
     "end_held",
     "hold",
+    "page",
     "refuse",
     "snapshots_of",
     "start",
@@ -137,65 +138,8 @@ def show(tx: Tx, run: str) -> dict[str, Any]:
     return as_json(get(tx, run), tx.runs.events(run), tx.artifacts.of(run))
 
 
-def page(
-    tx: Tx, *, automation: str | None = None, state: RunState | None = None, before: str | None = None, limit: int = 50
-) -> list[RunRow]:
-    return tx.runs.page(automation=automation, state=state, before=before, limit=limit)
-
-
-def as_json(
-    row: RunRow, events: Sequence[RunEvent] | None = None, artifacts: Sequence[ArtifactRow] = ()
-) -> dict[str, Any]:
-    """The shape of a run on every surface; `events` add its timeline."""
-    run, facts = row.run, row.facts
-    shape: dict[str, Any] = {
-        "id": run.id,
-        "automation": run.automation,
-        "state": run.state.value,
-        "reason": run.reason or None,
-        "error": run.error or None,
-        "action": facts.action,
-        "rig": facts.rig,
-        "trigger": {"id": facts.trigger, "kind": run.trigger_kind, "event_id": run.trigger_event},
-        "attempt": run.attempt,
-        "retry_of": run.retries,
-        "causes": list(run.causes),
-        "created_at": rfc3339(run.created_at),
-        "started_at": _time(run.started_at),
-        "ended_at": _time(run.ended_at),
-        "deadline_at": _time(run.deadline_at),
-        "duration_s": None if facts.duration is None else facts.duration.total_seconds(),
-        "exit_code": run.exit_code,
-        "output_tail": run.output_tail or None,
-        "summary": run.summary or None,
-        "session_id": run.session_id,
-        "bead": facts.bead,
-        "wisp": facts.wisp,
-        "assigned_to": run.assigned_to,
-        "cost": run.cost,
-        "tokens": facts.tokens,
-        "configuration": facts.configuration,
-        "worktree": None if facts.worktree is None else dict(facts.worktree),
-        "artifacts": [
-            {"name": one.name, "key": one.key, "size": one.size, "written_at": rfc3339(one.written_at)}
-            for one in artifacts
-        ],
-    }
-    if events is not None:
-        shape["events"] = [
-            {"at": rfc3339(one.at), "type": one.type, "from": one.from_state, "to": one.to_state, "actor": one.actor,
-             "data": one.data}
-            for one in events
-        ]  # fmt: skip
-    return shape
-
-
 def _locked(tx: Tx, run: str) -> RunRow:
     row = tx.runs.lock(run)
     if row is None:
         raise RunUnknown(run)
     return row
-
-
-def _time(at: datetime | None) -> str | None:
-    return None if at is None else rfc3339(at)

@@ -66,6 +66,7 @@ MARK_DUE = """
 CONDITIONS = f"""
     SELECT {_COLUMNS} FROM triggers WHERE city_id = :city AND kind = 'condition' AND armed = 1
     ORDER BY automation_id, id"""
+ALL = f"SELECT {_COLUMNS} FROM triggers WHERE city_id = :city ORDER BY automation_id, id"
 CHECKED = """
     UPDATE triggers SET checked_at = :now, check_result = :result
     WHERE city_id = :city AND automation_id = :automation AND id = :id"""
@@ -157,6 +158,9 @@ class Triggers:
 
     def conditions(self) -> list[TriggerRow]:
         return self._many(CONDITIONS, {})
+
+    def all(self) -> list[TriggerRow]:
+        return self._many(ALL, {})
 
     def checked(self, row: TriggerRow, result: str, now: datetime) -> None:
         self._db.execute(CHECKED, self._key(row) | {"result": result, "now": stamp(now)})

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lamplighter.store.automations import Automations
     from lamplighter.store.beads import Beads
     from lamplighter.store.cities import Cities
+    from lamplighter.store.clock_moves import ClockMoves
     from lamplighter.store.configurations import Configurations
     from lamplighter.store.effects import Effects
     from lamplighter.store.events import Events
@@ -76,6 +77,12 @@ class Tx:
         from lamplighter.store.automations import Automations
 
         return Automations(self.db, self.city)
+
+    @cached_property
+    def clock_moves(self) -> "ClockMoves":
+        from lamplighter.store.clock_moves import ClockMoves
+
+        return ClockMoves(self.db, self.city)
 
     @cached_property
     def triggers(self) -> "Triggers":

@@ -34,6 +34,13 @@ class FakeClock:
                 sleeper.set_result(None)
         return self._now
 
+    def set_back(self, by: timedelta) -> datetime:
+        """As when a person or a time server sets the clock of the machine: only the wall is moved, no time passes."""
+        self._now -= by
+        self._start -= by
+        self._sleepers = {sleeper: until - by for sleeper, until in self._sleepers.items()}
+        return self._now
+
     async def wait(self, wake: asyncio.Event, *, at_most: timedelta) -> bool:
         if wake.is_set() or at_most <= timedelta():
             return wake.is_set()

@@ -1,11 +1,11 @@
 """Request bodies: bounded, and JSON objects or nothing."""
 
-import json
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from lamplighter.kit import json_text
 from lamplighter.kit.errors import UsageError
 
 LARGEST = 1 << 20
@@ -14,9 +14,9 @@ LARGEST = 1 << 20
 async def json_object(request: Request) -> dict[str, Any]:
     """Raises UsageError for a body that is not a JSON object, 413 for one that is too large."""
     try:
-        found = json.loads(await _bounded(request), parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"The body is not JSON: {error}.", hint="Send a JSON object.") from error
+        found = json_text.parse(await _bounded(request))
+    except ValueError as error:
+        raise UsageError(f"The body is not usable JSON: {error}.", hint="Send a JSON object.") from error
     if not isinstance(found, dict):
         raise UsageError("The body is not a JSON object.", hint='Send one such as {"outcome": "succeeded"}.')
     return found
@@ -29,7 +29,3 @@ async def _bounded(request: Request) -> bytes:
         if len(body) > LARGEST:
             raise HTTPException(413, f"a body has at most {LARGEST} bytes")
     return bytes(body)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no value in JSON")

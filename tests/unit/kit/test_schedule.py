@@ -177,7 +177,7 @@ def test_a_year_of_minutes_is_counted_exactly() -> None:
         (parse_cron("0 3 * * *"), "At 03:00 every day", "Cron"),
         (
             parse_cron("*/15 9-17 * * mon-fri"),
-            "Every 15th minute from 09:00 through 17:59 on Monday through Friday",
+            "Every 15 minutes from 09:00 through 17:59 on Monday through Friday",
             "Cron",
         ),
     ],

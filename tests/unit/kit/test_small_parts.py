@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lamplighter.kit import crash, log
 from lamplighter.kit.backoff import doubling
-from lamplighter.kit.clock import SystemClock, from_rfc3339, rfc3339
+from lamplighter.kit.clock import Reading, SystemClock, from_rfc3339, rfc3339, set_back_by
 from lamplighter.kit.errors import Kind, LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.masking import MASK, is_secret, masked
@@ -172,3 +172,12 @@ def test_covering_passwords_takes_no_longer_for_one_long_word() -> None:
     assert masked(word) == word
     assert masked(f"{word}://{word}") == f"{word}://{word}"
     assert masked("1http://me:secret@host") == f"1http://me:{MASK}@host"
+
+
+def test_a_clock_is_set_back_when_it_falls_behind_the_one_that_only_goes_on() -> None:
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    before = Reading(noon, 100.0)
+    assert set_back_by(before, Reading(noon + timedelta(seconds=7), 107.0)) is None
+    assert set_back_by(before, Reading(noon + timedelta(hours=9), 107.0)) is None
+    assert set_back_by(before, Reading(noon + timedelta(seconds=3), 107.0)) is None
+    assert set_back_by(before, Reading(noon - timedelta(hours=1), 107.0)) == timedelta(hours=1, seconds=7)

@@ -19,7 +19,7 @@ from lamplighter.domain.sessions.actions import (
     Stop,
     StopReason,
 )
-from lamplighter.domain.sessions.crashes import CrashLimit, SessionHistory
+from lamplighter.domain.sessions.crashes import CrashLimit, SessionHistory, next_start, quarantined_until
 from lamplighter.domain.sessions.drift import digest
 from lamplighter.domain.sessions.idle import DrainReason
 from lamplighter.domain.sessions.model import Seen, SessionName
@@ -83,6 +83,32 @@ def test_case_26_a_drifted_session_at_work_is_not_restarted_by_the_clock() -> No
     agent = an_agent("a", fingerprint={"command": "c1"})
     marked = drained(0, DrainReason.DRIFT)
     assert plan(wanted(agent), sight(a_session("a", marked=marked), busy=("a",)), {}, at(9999)).actions == ()
+
+
+def test_in_one_pass_a_drifted_session_is_restarted_at_once_unless_it_works_or_somebody_is_attached() -> None:
+    once = wanted(an_agent("a", fingerprint={"command": "c1"}), one_pass=True)
+    made = plan(once, sight(a_session("a", marked=drained(0, DrainReason.DRIFT))), {}, at(9))
+    assert made.actions == (Restart(A, "a", RestartReason.DRIFT, "command"),)
+    for seen in (sight(a_session("a"), busy=("a",)), sight(a_session("a", attached=True))):
+        left = plan(once, seen, {}, at(9))
+        assert left.actions == ()
+        assert left.verdicts[A].reason.startswith("configuration changed (command), but ")
+
+
+def test_in_one_pass_nobody_is_restarted_for_silence_or_by_its_own_wish() -> None:
+    once = wanted(an_agent("a", idle_timeout=timedelta(seconds=1)), one_pass=True)
+    session = a_session("a", marked={meta.RESTART_REQUESTED: "1"}, started_at=at(-9999), last_activity=at(-999))
+    made = plan(once, sight(session), {}, at(9999))
+    assert made.actions == ()
+    assert "asks for a restart" in made.verdicts[A].reason
+
+
+def test_in_one_pass_a_surplus_instance_is_stopped_at_once_unless_it_is_at_work() -> None:
+    once = wanted(pools=POOL, one_pass=True)
+    name = SessionName("coder-1")
+    assert plan(once, sight(coder(1)), {}, START).actions == (Stop(name, "coder-1", StopReason.SURPLUS),)
+    busy = plan(once, sight(coder(1), busy=("coder-1",)), {}, START)
+    assert (busy.actions, busy.verdicts[name].reason) == ((), "surplus, but at work")
 
 
 def test_case_27_a_failed_start_is_tried_again_later_and_later_and_counts() -> None:
@@ -186,6 +212,19 @@ def test_case_33_a_session_that_runs_at_the_limit_is_left_running() -> None:
     limit = CrashLimit(count=3)
     history = lived((0, 10), (10, 20), (21, None))
     assert plan(wanted(an_agent("a"), limit=limit), sight(a_session("a")), {A: history}, at(30)).actions == ()
+
+
+def test_lives_that_lie_ahead_of_a_clock_set_back_delay_no_start_and_count_for_no_quarantine() -> None:
+    history = SessionHistory()
+    for second in range(0, 50, 10):
+        history = history.started(at(second)).ended(at(second + 1))
+    limit = CrashLimit(3, timedelta(minutes=10))
+    assert quarantined_until(history, limit, at(60)) is not None
+    before = at(60) - timedelta(days=1)
+    assert quarantined_until(history, limit, before) is None
+    assert next_start(history, before) == before
+    crashed = history.started(before).ended(before + timedelta(seconds=1))
+    assert next_start(crashed, before + timedelta(seconds=2)) <= before + timedelta(seconds=2)
 
 
 def test_case_34_a_limit_of_zero_never_quarantines() -> None:

@@ -16,6 +16,7 @@ from lamplighter.adapters.beads.decode import BeadUnreadable, decode_bead
 from lamplighter.adapters.program import Answer, Program
 from lamplighter.domain.beads.formulas import Plan
 from lamplighter.domain.beads.model import Bead, BeadChange, BeadFilter, BeadNotFound, NeedsCycle, NewBead
+from lamplighter.kit import json_text
 from lamplighter.kit.errors import LampError
 
 ENVIRONMENT = {"BD_JSON_ENVELOPE": "0", "NO_COLOR": "1"}
@@ -134,8 +135,8 @@ class BdBackend:
         if not answer.output.strip():
             return []
         try:
-            return _issues(json.loads(answer.output))
-        except (ValueError, RecursionError) as error:
+            return _issues(json_text.parse(answer.output))
+        except ValueError as error:
             start = answer.output[:80].decode(errors="replace").strip()
             raise BeadUnreadable(self._told(args), [f"JSON was expected, not {start!r} ({error})"]) from error
 
@@ -217,8 +218,8 @@ def _complaint(answer: Answer) -> str:
     """What went wrong: as JSON on either stream, or as text on standard error."""
     for text in (answer.complaint, answer.output.decode(errors="replace").strip()):
         try:
-            tree = json.loads(text)
-        except (ValueError, RecursionError):
+            tree = json_text.parse(text)
+        except ValueError:
             continue
         if isinstance(tree, Mapping) and (tree.get("error") or tree.get("message")):
             return " ".join(str(tree[key]) for key in ("error", "message", "code") if tree.get(key))

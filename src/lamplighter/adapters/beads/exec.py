@@ -9,6 +9,7 @@ from lamplighter.adapters.beads.decode import BeadUnreadable, decode_bead, decod
 from lamplighter.adapters.program import Answer, Program
 from lamplighter.domain.beads.formulas import Plan
 from lamplighter.domain.beads.model import Bead, BeadChange, BeadFilter, BeadNotFound, NewBead
+from lamplighter.kit import json_text
 from lamplighter.kit.errors import LampError, NotFound
 
 UNKNOWN_OPERATION = 2
@@ -138,8 +139,8 @@ class ExecBackend:
 
     def _parsed(self, args: Sequence[str], answer: Answer) -> Any:
         try:
-            return json.loads(answer.output)
-        except (ValueError, RecursionError) as error:
+            return json_text.parse(answer.output)
+        except ValueError as error:
             start = answer.output[:80].decode(errors="replace").strip() or "nothing"
             raise BeadUnreadable(
                 self._told(args), [f"JSON was expected on standard output, which holds {start!r} ({error})"]

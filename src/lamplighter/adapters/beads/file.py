@@ -1,11 +1,11 @@
 """`.gc/beads.json`, as Gas City's file store leaves it: `{seq, beads[]}`, read once and then put aside."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from lamplighter.adapters.beads.decode import BeadUnreadable, read_bead
 from lamplighter.domain.beads.model import Bead
+from lamplighter.kit import json_text
 from lamplighter.kit.errors import Unavailable
 
 FILE = "beads.json"
@@ -21,8 +21,8 @@ def read_beads_file(path: Path) -> list[Bead] | None:
     except OSError as error:
         raise Unavailable(f"{path} cannot be read: {error.strerror}.", hint="Check its owner and mode.") from error
     try:
-        tree = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        tree = json_text.parse(content)
+    except ValueError as error:
         raise BeadUnreadable(str(path), [f"is not JSON: {error}"]) from error
     return _beads(tree, path)
 

@@ -1,6 +1,5 @@
 """Reads `<layer>/automations/<name>/automation.toml` of every layer; one unreadable file is told, the others live."""
 
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from lamplighter.adapters.files.toml import text_of
 from lamplighter.domain.automations.layers import Definitions, Found, Layer, Override, resolve
+from lamplighter.kit import toml_text
 
 FOLDER = "automations"
 FILE = "automation.toml"
@@ -48,14 +48,12 @@ def _files(layer: Path) -> Iterator[Found]:
 def _read(name: str, path: Path) -> Found:
     try:
         return Found(name, str(path), _parsed(path))
-    except tomllib.TOMLDecodeError as error:
-        return Found(name, str(path), None, f"is not valid TOML: {error}")
     except UnicodeDecodeError:
         return Found(name, str(path), None, "is not valid TOML: it is not UTF-8 text")
+    except ValueError as error:
+        return Found(name, str(path), None, f"is not valid TOML: {error}")
     except OSError as error:
         return Found(name, str(path), None, f"cannot be read: {error.strerror or error}")
-    except RecursionError:
-        return Found(name, str(path), None, "is not valid TOML: it is nested too deeply")
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -65,4 +63,4 @@ def _parsed(path: Path) -> dict[str, Any]:
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise OSError(0, f"it is larger than {LARGEST_FILE} bytes")
-    return tomllib.loads(text_of(content))
+    return toml_text.parse(text_of(content))

@@ -1,11 +1,11 @@
 """Formulas on disk: `<layer>/<name>.formula.toml`, where a later layer replaces an earlier one's file of that name."""
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from lamplighter.adapters.files.toml import text_of
 from lamplighter.domain.beads.formulas import Formula, FormulaInvalid, decode
+from lamplighter.kit import toml_text
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.nearest import did_you_mean
 
@@ -35,8 +35,8 @@ def read_formula(name: str, layers: Sequence[Path]) -> Formula:
 
 def read_formula_file(path: Path) -> Formula:
     try:
-        tree = tomllib.loads(text_of(path.read_bytes()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        tree = toml_text.parse(text_of(path.read_bytes()))
+    except ValueError as error:
         raise FormulaInvalid(str(path), [f"is not TOML: {error}"]) from error
     except OSError as error:
         raise FormulaInvalid(str(path), [f"cannot be read: {error.strerror}"]) from error

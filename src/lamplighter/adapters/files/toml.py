@@ -2,7 +2,6 @@
 
 import codecs
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from lamplighter.adapters.files.layout import layout_of
 from lamplighter.domain.city.tree import KeyPath, Problem
+from lamplighter.kit import toml_text
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 
@@ -41,9 +41,7 @@ def text_of(content: bytes) -> str:
 
 def parse(text: str, file: str) -> Document | Problem:
     try:
-        return Document(tomllib.loads(text), _line_finder(text))
-    except RecursionError:
-        return Problem(file, "", "is nested too deeply to be read")
+        return Document(toml_text.parse(text), _line_finder(text))
     except ValueError as error:
         return _broken(str(error), file)
 

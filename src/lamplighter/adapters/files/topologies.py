@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-import tomlkit
-
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.adapters.files.digest import directory_digest
-from lamplighter.adapters.files.git import FetchFailed, fetch_into
 from lamplighter.adapters.files.texts import Texts
 from lamplighter.adapters.files.toml import load
 from lamplighter.domain.city.limits import plain_name
@@ -97,6 +94,8 @@ class Shelf:
         try:
             self._take(slot, wanted, None if self.fetch is Fetch.ALWAYS else pinned)
         except LampError as error:
+            from lamplighter.adapters.files.git import FetchFailed
+
             if not (here and isinstance(error, FetchFailed)):
                 self.found.wrong(place, f"could not be fetched: {error.message}")
                 return None
@@ -111,6 +110,8 @@ class Shelf:
             self._pins[slot] = Pin(wanted.source, wanted.ref, commit, sha256)
 
         ref = pinned.commit if pinned else wanted.ref
+        from lamplighter.adapters.files.git import fetch_into  # brings asyncio; most cities fetch nothing
+
         fetch_into(self.root / CACHE / slot, wanted.source, ref, self.env, accept=accept)
         write_lock(self.root, self._pins)
 
@@ -128,6 +129,8 @@ def read_lock(root: Path) -> dict[str, Pin]:
 
 
 def write_lock(root: Path, pins: Mapping[str, Pin]) -> None:
+    import tomlkit
+
     document = tomlkit.document()
     document.add(
         tomlkit.comment("Written by lamp: what each topology was fetched from. Keep it under version control.")

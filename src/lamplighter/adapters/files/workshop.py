@@ -17,6 +17,7 @@ from lamplighter.domain.city.model import Agent
 from lamplighter.domain.city.variables import Branches, rig_of, session_name, work_dir
 from lamplighter.domain.sessions.model import NOTHING, SessionSpec
 from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
+from lamplighter.kit import json_text
 from lamplighter.kit.clock import Clock
 
 _OWN = "lamp"
@@ -105,7 +106,7 @@ def put(seed: SeedFile, home: Path) -> None:
         known = _json(target)
         if known is None:
             return  # not JSON as we know it: a person's, and not ours to mend
-        merged = merge(known, json.loads(content))
+        merged = merge(known, json_text.parse(content))
         if merged == known:
             return
         content = json.dumps(merged, indent=2)
@@ -159,7 +160,7 @@ def _branch(line: str, prefix: str) -> str:
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_bytes())
+        found = json_text.parse(path.read_bytes())
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

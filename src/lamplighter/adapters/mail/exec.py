@@ -7,6 +7,7 @@ from typing import Any
 
 from lamplighter.adapters.program import Answer, Program
 from lamplighter.domain.mail import Message
+from lamplighter.kit import json_text
 from lamplighter.kit.clock import from_rfc3339
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.mail import AlreadyArchived, MessageUnknown
@@ -102,8 +103,8 @@ class ExecMail:
 
     def _parsed(self, args: Sequence[str], answer: Answer) -> Any:
         try:
-            return json.loads(answer.output)
-        except (ValueError, RecursionError) as error:
+            return json_text.parse(answer.output)
+        except ValueError as error:
             start = answer.output[:80].decode(errors="replace").strip() or "nothing"
             raise MailScriptFailed(self._told(args), f"did not answer with JSON but with {start!r}.") from error
 

@@ -1,6 +1,5 @@
 """Picks a configuration by asking any model that speaks OpenAI's or Anthropic's protocol."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +10,7 @@ import httpx
 
 from lamplighter.domain.runs.selection import CALL_FAILED, answer, instructions, question
 from lamplighter.domain.runs.target import NO_CANDIDATES, Candidate, NotSelected, Selection
+from lamplighter.kit import json_text
 from lamplighter.kit.limits import TimeLimit
 from lamplighter.kit.masking import masked
 
@@ -88,7 +88,7 @@ async def _asked(endpoint: Endpoint, system: str, user: str) -> str | None:
         data = await _bounded(response)
     if response.status_code != 200:
         raise CallFailed(f"HTTP {response.status_code}")
-    return _text(endpoint.speaks, json.loads(data))
+    return _text(endpoint.speaks, json_text.parse(data))
 
 
 def _request(endpoint: Endpoint, system: str, user: str) -> tuple[str, dict[str, str], dict[str, Any]]:

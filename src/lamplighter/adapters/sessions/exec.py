@@ -17,7 +17,7 @@ from lamplighter.adapters.sessions.locks import NameLocks
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec, Setup
 from lamplighter.domain.sessions.screens import LINES_READ
-from lamplighter.kit import log
+from lamplighter.kit import json_text, log
 from lamplighter.kit.clock import Clock, from_rfc3339, rfc3339
 from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.ids import IdSource
@@ -256,7 +256,7 @@ def _parse_state(text: str) -> list[Seen]:
     found = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):
-            seen = _seen(json.loads(line))
+            seen = _seen(json_text.parse(line))
             if seen is not None:
                 found.append(seen)
     return found

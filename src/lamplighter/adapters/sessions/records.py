@@ -15,7 +15,7 @@ from typing import Any
 from lamplighter.adapters.sessions.processes.table import identity_of
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
-from lamplighter.kit import descriptors
+from lamplighter.kit import descriptors, json_text
 from lamplighter.kit.errors import Unavailable
 from lamplighter.ports.sessions import ProviderUnavailable, SessionUnknown
 
@@ -209,7 +209,7 @@ def _put(path: Path, value: Mapping[str, Any]) -> None:
 
 def _load(path: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json_text.parse(Path(path).read_text(encoding="utf-8"))
     except ValueError:
         return None
     except OSError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
+from lamplighter.kit import json_text
 from lamplighter.kit.errors import LampError
 
 _MODE = 0o600
@@ -27,7 +28,7 @@ def write_seeds(files: Iterable[SeedFile], places: Mapping[Place, Path]) -> None
             case Writing.REPLACE:
                 _write(path, seed.content)
             case Writing.MERGE_JSON:
-                _write(path, json.dumps(_added(_object(path), json.loads(seed.content)), indent=2))
+                _write(path, json.dumps(_added(_object(path), json_text.parse(seed.content)), indent=2))
 
 
 def _added(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def _added(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json_text.parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except ValueError as error:

@@ -47,6 +47,14 @@ class LastSkip:
 
 
 @dataclass(frozen=True)
+class ClockSetBack:
+    """`at` is none while no controller has noticed it."""
+
+    by: str
+    at: datetime | None
+
+
+@dataclass(frozen=True)
 class Situation:
     """What is on record about one automation; `checks` are its gates as just looked at, by trigger id."""
 
@@ -61,12 +69,14 @@ class Situation:
     last_run: LastRun | None = None
     last_skip: LastSkip | None = None
     active: tuple[ActiveRun, ...] = ()
+    clock_set_back: ClockSetBack | None = None
 
 
 def explain(situation: Situation) -> tuple[str, ...]:
     """The answer first: what holds it back, then each trigger, then what happened last."""
     return (
         *_standing(situation),
+        *_clock(situation),
         *_triggers(situation),
         *_history(situation),
     )
@@ -88,6 +98,22 @@ def _standing(situation: Situation) -> Iterator[str]:
                 yield f"Run {run} is under way; the next one starts beside it (overlap = allow)."
             case Overlap.REPLACE:
                 yield f"Run {run} is under way; the next one replaces it (overlap = replace)."
+
+
+def _clock(situation: Situation) -> Iterator[str]:
+    back = situation.clock_set_back
+    if back is None:
+        return
+    if back.at is None:
+        yield (
+            f"The clock was set back by {back.by}: times on record lie ahead of it. "
+            "A running city counts its waits anew from now."
+        )
+    else:
+        yield (
+            f"The clock was set back by {back.by}, noticed at {_time(back.at, situation.zone)}: waits went on where "
+            "they were, and no time that had fired fires again."
+        )
 
 
 def _triggers(situation: Situation) -> Iterator[str]:

@@ -16,7 +16,7 @@ from lamplighter.domain.automations.model import (
     Webhook,
 )
 from lamplighter.domain.automations.state import Timing, TriggerState, next_due, when_of
-from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.clock import SET_BACK_TOLERANCE, rfc3339
 from lamplighter.kit.durations import format_duration
 from lamplighter.kit.schedule import last_run, slot_key
 
@@ -97,6 +97,9 @@ def _cooldown(gate: Cooldown, state: TriggerState, now: datetime) -> Due | NotDu
             return NotDue(f"cooldown: {_rounded(state.next_due_at - now)} remaining", state.next_due_at)
         at = state.next_due_at or now
         return Due(rfc3339(at), at, at, "never run")
+    if last > now + SET_BACK_TOLERANCE:  # its controller will count from the moment it notices
+        due_at = now + gate.interval
+        return NotDue(f"cooldown: {_rounded(gate.interval)} remaining, for the clock was set back", due_at)
     due_at = max(last + gate.interval, state.next_due_at or last)
     if now < due_at:
         return NotDue(f"cooldown: {_rounded(due_at - now)} remaining", due_at)

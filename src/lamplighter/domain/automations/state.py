@@ -81,6 +81,20 @@ def passed_over(gate: Gate, state: TriggerState, now: datetime, timing: Timing) 
     return replace(state, next_due_at=next_due(gate, state, now, timing))
 
 
+def clock_set_back(gate: Gate, state: TriggerState, by: timedelta, now: datetime, timing: Timing) -> TriggerState:
+    """Times are told by the new clock. A wait keeps what has passed of it; a schedule waits for its next time.
+
+    A slot that comes again is not fired again: its key is on record.
+    """
+    last = None if state.last_fired_at is None else state.last_fired_at - by
+    moved = replace(state, registered_at=min(state.registered_at, now), last_fired_at=last)
+    if isinstance(gate, Cron | Schedule):
+        return replace(moved, next_due_at=next_due(gate, moved, now, timing))
+    if isinstance(gate, Cooldown | Condition):
+        return replace(moved, next_due_at=None if state.next_due_at is None else state.next_due_at - by)
+    return replace(moved, next_due_at=None if state.next_due_at is None else min(state.next_due_at, now))
+
+
 def after_edit(old: Timed | None, new: Timed, state: TriggerState | None, now: datetime, *, head: int) -> TriggerState:
     """An untouched trigger keeps its state; one whose schedule changed forgets its old time and waits for a new one."""
     if old is None or state is None or old.gate.kind is not new.gate.kind:

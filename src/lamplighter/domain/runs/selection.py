@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lamplighter.domain.runs.target import OUTSIDE, Candidate, NotSelected, Selected, Selection
+from lamplighter.kit import json_text
 
 MOST_FILES = 10
 LONGEST_DESCRIPTION = 4_000
@@ -48,8 +49,8 @@ def answer(text: str | None, candidates: Sequence[Candidate]) -> Selection:
     if text is None or not text.strip():
         return NotSelected(EMPTY)
     try:
-        found = json.loads(_unfenced(text))
-    except (ValueError, RecursionError):
+        found = json_text.parse(_unfenced(text))
+    except ValueError:
         return NotSelected(INVALID)
     name, rationale = (found.get("configuration"), found.get("rationale")) if isinstance(found, dict) else (None, None)
     if not isinstance(name, str) or not isinstance(rationale, str):

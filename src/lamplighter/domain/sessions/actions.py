@@ -26,6 +26,7 @@ class StopReason(StrEnum):
     DRAINED = "drained"
     DRAIN_TIMEOUT = "drain timed out"
     SUSPENDED = "suspended"
+    SURPLUS = "surplus"
     ORPHAN = "not in the configuration"
     DEPENDENCY = "a dependency died"
 

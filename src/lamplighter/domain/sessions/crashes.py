@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from lamplighter.kit.clock import SET_BACK_TOLERANCE
+
 # The first relight comes at once; then ever later, while the lives stay short.
 RELIGHT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (0, 1, 5, 15, 30))
 SHORT_LIFE = timedelta(seconds=60)
@@ -54,7 +56,8 @@ class SessionHistory:
 
 
 def starts_in_window(history: SessionHistory, limit: CrashLimit, now: datetime) -> tuple[datetime, ...]:
-    return tuple(life.started_at for life in history.lives if life.counted and now - life.started_at < limit.window)
+    lives = _known(history, now)
+    return tuple(life.started_at for life in lives if life.counted and now - life.started_at < limit.window)
 
 
 def quarantined_until(history: SessionHistory, limit: CrashLimit, now: datetime) -> datetime | None:
@@ -70,15 +73,21 @@ def next_start(history: SessionHistory, now: datetime) -> datetime:
     short = _short_lives(history, now)
     if short == 0:
         return now
-    ended_at = history.lives[-1].ended_at or now
+    ended_at = _known(history, now)[-1].ended_at or now
     return ended_at + RELIGHT_DELAYS[min(short, len(RELIGHT_DELAYS)) - 1]
 
 
 def _short_lives(history: SessionHistory, now: datetime) -> int:
     """How many lives in a row, up to the last one, ended by themselves within a minute."""
     short = 0
-    for life in reversed(history.lives):
+    for life in reversed(_known(history, now)):
         if life.wished or (life.ended_at or now) - life.started_at >= SHORT_LIFE:
             break
         short += 1
     return short
+
+
+def _known(history: SessionHistory, now: datetime) -> tuple[Life, ...]:
+    """Without the lives that began or ended later than now: the clock was set back, and those count for nothing."""
+    latest = now + SET_BACK_TOLERANCE
+    return tuple(life for life in history.lives if max(life.started_at, life.ended_at or now) <= latest)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen
+from lamplighter.kit import json_text
 
 Fingerprint = Mapping[str, str]
 
@@ -31,7 +32,7 @@ def drifted_fields(seen: Seen, wanted: Fingerprint) -> tuple[str, ...]:
 
 def _fields(text: str) -> dict[str, str]:
     try:
-        found = json.loads(text)
+        found = json_text.parse(text)
     except ValueError:
         return {}
     return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}

@@ -23,15 +23,27 @@ def decide(outlook: Outlook, agent: WantedAgent, seen: Seen) -> Decision:
     marks = draining(seen)
     action = _undrain(agent, seen, marks)
     if action is None and not seen.attached:
-        action = (
-            _after_dependency(outlook, agent)
-            or _restart_request(agent, seen)
-            or _drained(outlook, agent, marks)
-            or _idle(outlook, agent, seen)
-            or _drift(agent, seen, marks)
-        )
+        action = _once(outlook, agent, seen, marks) if outlook.wanted.one_pass else _kept(outlook, agent, seen, marks)
     verdict = _verdict(outlook, agent, seen, marks, action)
     return Decision(verdict, () if action is None else (action,))
+
+
+def _kept(outlook: Outlook, agent: WantedAgent, seen: Seen, marks: Draining | None) -> Action | None:
+    return (
+        _after_dependency(outlook, agent)
+        or _restart_request(agent, seen)
+        or _drained(outlook, agent, marks)
+        or _idle(outlook, agent, seen)
+        or _drift(agent, seen, marks)
+    )
+
+
+def _once(outlook: Outlook, agent: WantedAgent, seen: Seen, marks: Draining | None) -> Action | None:
+    """In a pass that nobody follows: a drifted session that is not at work is restarted now, and none for silence."""
+    changed = drifted_fields(seen, agent.fingerprint)
+    if changed and not outlook.is_busy(agent.session) and (marks is None or marks.reason is not DrainReason.PERSON):
+        return Restart(agent.session, agent.agent, RestartReason.DRIFT, ", ".join(changed))
+    return _after_dependency(outlook, agent) or _drained(outlook, agent, marks)
 
 
 def _undrain(agent: WantedAgent, seen: Seen, marks: Draining | None) -> Action | None:
@@ -92,5 +104,15 @@ def _verdict(
             pass
     if marks is not None and not isinstance(action, ClearDrain):
         return Verdict(agent.agent, AgentState.DRAINING, str(marks.reason), overdue_at(marks, agent.drain_timeout))
+    if outlook.wanted.one_pass:
+        return Verdict(agent.agent, AgentState.RUNNING, _left(agent, seen))
     idle = idle_at(seen, agent.idle_timeout, grace=outlook.wanted.startup_grace)
     return Verdict(agent.agent, AgentState.RUNNING, "", idle)
+
+
+def _left(agent: WantedAgent, seen: Seen) -> str:
+    """What a pass that nobody follows leaves undone; nothing for one that runs as it should."""
+    if changed := drifted_fields(seen, agent.fingerprint):
+        why = "somebody is attached" if seen.attached else "it is at work"
+        return f"configuration changed ({', '.join(changed)}), but {why}"
+    return "it asks for a restart, which a running city carries out" if seen.meta.get(meta.RESTART_REQUESTED) else ""

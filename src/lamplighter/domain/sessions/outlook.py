@@ -45,6 +45,7 @@ class Wanted:
     city_suspended: bool = False
     limit: CrashLimit = field(default_factory=CrashLimit)
     startup_grace: timedelta = STARTUP_GRACE
+    one_pass: bool = False  # nobody looks again: drains are not waited for, and idleness is nobody's business
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ def decide(outlook: Outlook, seen: Seen) -> Decision:
     if outlook.wanted.city_suspended or {agent, pool_of(seen)} & outlook.wanted.suspended:
         return _stopping(seen, StopReason.SUSPENDED, AgentState.SUSPENDED)
     if pool_of(seen) in outlook.wanted.pools and seen.alive:
+        if outlook.wanted.one_pass and not outlook.is_busy(seen.name):
+            return _stopping(seen, StopReason.SURPLUS, AgentState.STOPPED)
         return _surplus(outlook, seen, outlook.wanted.pools[pool_of(seen)])
     return _stopping(seen, StopReason.ORPHAN, AgentState.STOPPED)
 

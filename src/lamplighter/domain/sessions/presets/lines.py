@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from lamplighter.domain.sessions.transcript import Failed, Parsed, SessionEvent, Text, Usage
+from lamplighter.kit import json_text
 
 DETAIL = 500
 Json = dict[str, Any]
@@ -15,8 +16,8 @@ def json_line(line: str) -> Json | None:
     if not text.startswith("{"):
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = json_text.parse(text)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

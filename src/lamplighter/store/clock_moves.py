@@ -1,0 +1,38 @@
+"""Times on record after this machine's clock was set back: what waits, goes on waiting as long as it would have."""
+
+from datetime import datetime, timedelta
+
+from lamplighter.store.db import Db, instant, stamp
+from lamplighter.store.runs import ACTIVE_STATES
+
+_MICRO = timedelta(microseconds=1)
+
+LATEST_FIRING = "SELECT max(last_fired_at) AS at FROM triggers WHERE city_id = :city"
+# the index outbox_due serves this
+ITEMS = """
+    UPDATE outbox SET due_at = due_at - :by WHERE city_id = :city AND state = 'pending' AND due_at > :now"""
+CLAIMS = "UPDATE outbox SET claimed_at = claimed_at - :by WHERE city_id = :city AND state = 'claimed'"
+# the index runs_active serves this
+RUNS = f"""
+    UPDATE runs SET started_at = started_at - :by, deadline_at = deadline_at - :by,
+        lease_expires_at = lease_expires_at - :by, last_activity_at = last_activity_at - :by,
+        orphaned_at = orphaned_at - :by
+    WHERE city_id = :city AND {ACTIVE_STATES}"""
+SILENCES = "UPDATE automations SET quiet_at = quiet_at - :by WHERE city_id = :city AND quiet_at IS NOT NULL"
+
+
+class ClockMoves:
+    def __init__(self, db: Db, city: str) -> None:
+        self._db = db
+        self._city = city
+
+    def latest_firing(self) -> datetime | None:
+        row = self._db.row(LATEST_FIRING, {"city": self._city})
+        return None if row is None or row["at"] is None else instant(row["at"])
+
+    def move_back(self, by: timedelta, now: datetime) -> None:
+        """Items, claims, runs under way and watches over silence; of triggers each kind has its own rule."""
+        span: dict[str, object] = {"city": self._city, "by": by // _MICRO}
+        for sql in (CLAIMS, RUNS, SILENCES):
+            self._db.execute(sql, span)
+        self._db.execute(ITEMS, span | {"now": stamp(now)})
