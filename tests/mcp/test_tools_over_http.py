@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
-from served import OTHER, RUN, Served
+from served import OTHER, RUN, Served, keep
 
 from lamplighter.domain.runs.model import RunState
 from mcp import Client
@@ -97,6 +97,38 @@ async def test_events_carry_the_run_that_emitted_them(city: Served) -> None:
     assert refused.is_error
     event = city.events()[-1]
     assert (event.type, event.run, event.actor, event.payload) == ("deploy.finished", RUN, f"run:{RUN}", {"ok": True})
+
+
+async def test_after_the_end_of_its_run_a_token_can_only_repeat_its_completion(city: Served) -> None:
+    ended = "run_" + "2" * 26
+    args = ARGS | {"run_id": ended, "completion_id": f"run:{ended}:completion:v1"}
+    row = replace(city.runs.runs[RUN], id=ended)
+    city.runs.runs[ended] = row
+    city.opened.store.transact(keep, [replace(row, state=RunState.SUCCEEDED)])
+    async with client(city, city.of_run(ended)) as tools:
+        await tools.call_tool("automation_complete", args)
+        again = await tools.call_tool("automation_complete", args)
+        changed = await tools.call_tool("automation_complete", args | {"outcome": "failed"})
+        others = [("event_emit", {"type": "deploy.finished"}), ("bead_create", {"title": "x"}), ("bead_list", {}),
+                  ("automation_list", {}), ("run_get", {"run_id": ended})]  # fmt: skip
+        refused = [await tools.call_tool(name, given) for name, given in others]
+    assert again.structured_content is not None
+    assert again.structured_content["replayed"] is True
+    assert all(one.is_error for one in (changed, *refused))
+    assert "has ended as succeeded" in said(refused[0])
+    for method, path in (("GET", f"/api/v1/runs/{ended}"), ("GET", "/api/v1/configurations")):
+        assert (await city.call(method, path, headers=city.of_run(ended))).status_code == 403
+    assert city.events() == []
+
+
+async def test_an_event_that_only_the_product_emits_is_refused_to_everybody(city: Served) -> None:
+    for headers in (city.of_run(), city.owner):
+        async with client(city, headers) as tools:
+            refused = await tools.call_tool("event_emit", {"type": "run.succeeded", "subject": RUN})
+        assert refused.is_error
+        assert "`run.*`" in said(refused)
+        assert "my-run.succeeded" in said(refused)
+    assert city.events() == []
 
 
 async def test_beads_go_through_their_life(city: Served) -> None:
