@@ -11,6 +11,7 @@ from lamplighter.daemon.ticks import Waker
 from lamplighter.daemon.worker import Worker
 from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.outbox import Item
+from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError
@@ -157,4 +158,6 @@ class Dispatcher:
             return
         self._hung_looked = now
         act = Act(self.worker.me.actor, self.clock.now())
-        await self.store.transact(outbox.take_back_hung, ids=self.ids, act=act)
+        count = await self.store.transact(outbox.take_back_hung, ids=self.ids, act=act)
+        if count:
+            log.get().warning("outbox.items_taken_back", count=count)
