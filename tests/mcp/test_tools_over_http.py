@@ -1,5 +1,6 @@
 """The tools over streamable HTTP, by the official client."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -205,6 +206,22 @@ async def test_there_is_no_stream_to_hold_open(city: Served) -> None:
     for method in ("GET", "DELETE", "PUT"):
         found = await city.call(method, "/mcp", headers=city.of_run() | {"accept": "text/event-stream"})
         assert (found.status_code, found.headers["allow"]) == (405, "POST")
+
+
+async def test_a_client_that_hangs_up_leaves_no_traceback(city: Served, caplog: pytest.LogCaptureFixture) -> None:
+    host, port = city.url.removeprefix("http://").split(":")
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        headers = {"Host": f"{host}:{port}", "Content-Length": "500", **city.of_run()}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"POST /mcp HTTP/1.1\r\n{head}\r\n{{".encode())
+        await writer.drain()
+        writer.write_eof()
+        assert await reader.read() == b""
+        writer.close()
+    async with client(city, city.of_run()) as tools:
+        await tools.list_tools()
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 async def test_requests_that_are_no_calls_are_refused(city: Served) -> None:
