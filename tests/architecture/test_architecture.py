@@ -56,6 +56,30 @@ def uses(names: set[str], homes: set[str]) -> list[str]:
     ]
 
 
+def test_every_event_that_the_product_emits_is_of_a_family_that_nobody_else_can_emit() -> None:
+    from lamplighter.domain.events import PRODUCT_FAMILIES
+
+    other = {"lamplighter.app", "api.json", "default.target", "runs.taken"}  # a module, two files, a wake-up
+    found = {
+        f"{module}:{node.lineno} {node.value}"
+        for module, tree in modules()
+        if module.startswith(("services/", "daemon/", "app/"))
+        for logged in [logged_names(tree)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in logged
+        if re.fullmatch(r"[a-z]+\.[a-z_]+", node.value) and node.value not in other
+        if node.value.partition(".")[0] not in PRODUCT_FAMILIES
+    }
+    assert found == set()
+
+
+def logged_names(tree: ast.Module) -> set[int]:
+    """The first arguments of calls that log: they look like event types, and are none."""
+    levels = {"debug", "info", "warning", "error"}
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
+    return {id(call.args[0]) for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in levels}
+
+
 def test_the_layers_hold() -> None:
     program = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([program, "--no-cache"], cwd=REPOSITORY, capture_output=True, text=True, check=False)

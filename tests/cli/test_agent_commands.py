@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 from lamp_program import ENVIRONMENT, Said, here, lamp
 
+from lamplighter.adapters.control import ask
+from lamplighter.adapters.files.log_file import LONGEST
+from lamplighter.kit.errors import Unavailable
+
 HEAD = '[workspace]\nname = "{name}"\n[session]\nprovider = "{provider}"\n[daemon]\nshutdown_timeout = "2s"\n'
 MAYOR = '[[agents]]\nname = "mayor"\nstart_command = "echo I rule; exec sleep 600"\n'
 DEPUTY = '[[agents]]\nname = "deputy"\nstart_command = "exec sleep 600"\n'
@@ -206,6 +210,38 @@ def test_a_daemon_that_cannot_run_says_why_at_once(make: Make) -> None:
     assert said.code == 5
     assert "is not valid TOML" in said.err
     (root / "city.toml").write_text(HEAD.format(name="town", provider="subprocess"))
+
+
+def test_bad_names_are_a_line_each_in_a_log_that_is_put_aside_while_the_daemon_runs(make: Make) -> None:
+    root = make()
+    log = root / ".gc" / "daemon.log"
+    assert lamp("daemon", "start", cwd=root).code == 0
+    os.truncate(log, LONGEST)
+    for number in range(60):
+        with pytest.raises(Unavailable, match="cannot name a session"):
+            ask(root / ".gc/controller.sock", "kill", session=f"\0\x1b[2J\n{number}", by="me")
+    with pytest.raises(Unavailable, match="cannot name a session"):
+        ask(root / ".gc/controller.sock", "unquarantine")
+    assert log.with_name("daemon.log.1").stat().st_size >= LONGEST
+    written = log.read_text()
+    assert 0 < written.count("control.refused") < 60
+    assert "Traceback" not in written
+    assert not {"\0", "\x1b"} & set(written)
+    assert "control.refused" in lamp("daemon", "logs", "-n", "3", cwd=root).out
+
+
+def test_a_daemon_whose_log_finds_no_room_goes_on(make: Make) -> None:
+    root = make()
+    with open("/dev/full", "w") as full:  # noqa: PTH123  a device
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lamplighter", "daemon", "run"], cwd=root, stdout=full, stderr=full
+        )
+    try:
+        until(lambda: agents(root)["mayor"]["state"] == "running")
+        assert lamp("stop", cwd=root).code == 0
+        process.wait(60)
+    finally:
+        process.kill()
 
 
 def test_an_unwritable_log_is_told(make: Make) -> None:

@@ -34,7 +34,8 @@ class TestExitCodes:
     def test_usage_gives_two(self, town: str) -> None:
         for arguments in (
             ["event", "emit"], ["event", "list", "--limit", "0"], ["event", "list", "--nonsense"], ["nonsense"],
-            ["event", "emit", "not-a-type", "--city", town], ["event", "emit", "a.b", "--payload", "{", "--city", town],
+            ["event", "emit", "not-a-type", "--city", town], ["event", "emit", "run.succeeded", "--city", town],
+            ["event", "emit", "a.b", "--payload", "{", "--city", town],
             ["event", "list", "--since", "soon", "--city", town], ["init", "--name", "no spaces", town],
             ["event", "list", "--after", "99999999999999999999"], ["stop", "--within", "soon", "--city", town], [],
         ):  # fmt: skip

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from loops_city import Loops
 
 from lamplighter.adapters.sessions.processes.table import all_processes
@@ -23,6 +25,7 @@ from lamplighter.domain.runs.completion import TooLate, parse
 from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.domain.runs.target import Selected
+from lamplighter.kit import log
 from lamplighter.kit.clock import SystemClock
 from lamplighter.services import configurations, outbox, owners, runs, transcripts
 from lamplighter.services.completing import Completions
@@ -431,7 +434,7 @@ async def test_a_precheck_that_finds_nothing_to_do_starts_no_agent(loops: Loops)
     assert not (loops.root / "starts").exists()
 
 
-async def test_a_finalizer_judges_runs_whose_worker_is_gone(loops: Loops) -> None:
+async def test_a_finalizer_judges_runs_whose_worker_is_gone(loops: Loops, request: pytest.FixtureRequest) -> None:
     await add(loops, "hangs", "sleep 4717", deadline="1s")
     run = await begin(loops, "hangs")
     for task in set(loops.parts.worker.tasks.running):
@@ -440,8 +443,12 @@ async def test_a_finalizer_judges_runs_whose_worker_is_gone(loops: Loops) -> Non
     row = await loops.get(run)
     assert row.run.deadline_at is not None
     await loops.clock.wait(asyncio.Event(), at_most=max(row.run.deadline_at - loops.clock.now(), timedelta(0)))
+    log.set_up(lines := io.StringIO())
+    request.addfinalizer(structlog.reset_defaults)
     await loops.parts.finalizer.tick()
     assert (await loops.get(run)).run.state is RunState.TIMED_OUT
+    (told,) = [line for line in lines.getvalue().splitlines() if "finalizer.ended_run" in line]
+    assert f"reason=deadline_exceeded run={run} verdict=timed_out" in told
     await loops.parts.dispatcher.drain()
     assert living("sleep 4717") == []
 

@@ -1,5 +1,6 @@
 """The tools over streamable HTTP, by the official client."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -9,7 +10,7 @@ import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
-from served import OTHER, RUN, Served
+from served import OTHER, RUN, Served, keep
 
 from lamplighter.domain.runs.model import RunState
 from mcp import Client
@@ -99,6 +100,38 @@ async def test_events_carry_the_run_that_emitted_them(city: Served) -> None:
     assert (event.type, event.run, event.actor, event.payload) == ("deploy.finished", RUN, f"run:{RUN}", {"ok": True})
 
 
+async def test_after_the_end_of_its_run_a_token_can_only_repeat_its_completion(city: Served) -> None:
+    ended = "run_" + "2" * 26
+    args = ARGS | {"run_id": ended, "completion_id": f"run:{ended}:completion:v1"}
+    row = replace(city.runs.runs[RUN], id=ended)
+    city.runs.runs[ended] = row
+    city.opened.store.transact(keep, [replace(row, state=RunState.SUCCEEDED)])
+    async with client(city, city.of_run(ended)) as tools:
+        await tools.call_tool("automation_complete", args)
+        again = await tools.call_tool("automation_complete", args)
+        changed = await tools.call_tool("automation_complete", args | {"outcome": "failed"})
+        others = [("event_emit", {"type": "deploy.finished"}), ("bead_create", {"title": "x"}), ("bead_list", {}),
+                  ("automation_list", {}), ("run_get", {"run_id": ended})]  # fmt: skip
+        refused = [await tools.call_tool(name, given) for name, given in others]
+    assert again.structured_content is not None
+    assert again.structured_content["replayed"] is True
+    assert all(one.is_error for one in (changed, *refused))
+    assert "has ended as succeeded" in said(refused[0])
+    for method, path in (("GET", f"/api/v1/runs/{ended}"), ("GET", "/api/v1/configurations")):
+        assert (await city.call(method, path, headers=city.of_run(ended))).status_code == 403
+    assert city.events() == []
+
+
+async def test_an_event_that_only_the_product_emits_is_refused_to_everybody(city: Served) -> None:
+    for headers in (city.of_run(), city.owner):
+        async with client(city, headers) as tools:
+            refused = await tools.call_tool("event_emit", {"type": "run.succeeded", "subject": RUN})
+        assert refused.is_error
+        assert "`run.*`" in said(refused)
+        assert "my-run.succeeded" in said(refused)
+    assert city.events() == []
+
+
 async def test_beads_go_through_their_life(city: Served) -> None:
     async with client(city, city.owner) as tools:
 
@@ -173,6 +206,22 @@ async def test_there_is_no_stream_to_hold_open(city: Served) -> None:
     for method in ("GET", "DELETE", "PUT"):
         found = await city.call(method, "/mcp", headers=city.of_run() | {"accept": "text/event-stream"})
         assert (found.status_code, found.headers["allow"]) == (405, "POST")
+
+
+async def test_a_client_that_hangs_up_leaves_no_traceback(city: Served, caplog: pytest.LogCaptureFixture) -> None:
+    host, port = city.url.removeprefix("http://").split(":")
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        headers = {"Host": f"{host}:{port}", "Content-Length": "500", **city.of_run()}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"POST /mcp HTTP/1.1\r\n{head}\r\n{{".encode())
+        await writer.drain()
+        writer.write_eof()
+        assert await reader.read() == b""
+        writer.close()
+    async with client(city, city.of_run()) as tools:
+        await tools.list_tools()
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 async def test_requests_that_are_no_calls_are_refused(city: Served) -> None:

@@ -339,6 +339,16 @@ def test_a_late_completion_is_recorded_and_refused(city: City, run: str) -> None
     assert late["data"]["summary_markdown"] == "Lit."
 
 
+def test_of_many_late_completions_the_first_is_recorded(city: City, run: str) -> None:
+    running(city, run)
+    city.run(finalizing.settle, run, TimeOut(), ids=city.ids, act=city.act)
+    for word in ("first", "second", "third"):
+        with pytest.raises(TooLate):
+            complete(city, a_completion(run, summary_markdown=word))
+    late = [one for one in city.read(runs.show, run)["events"] if one["type"] == "late_completion"]
+    assert [one["data"]["summary_markdown"] for one in late] == ["first"]
+
+
 def judged(city: City, run: str, session: SessionSeen | None, rules: Runs | None = None) -> RunRow:
     """What the finalizer does with one candidate."""
     row = city.get(run)

@@ -1,7 +1,7 @@
 """A city whose API and tools are served on loopback, with runs in memory and beads and events for real."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,8 @@ from lamplighter.domain.events import Event, EventFilter
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.services.configurations import Configurations
 from lamplighter.store.place import open_store
+from lamplighter.store.run_rows import RunFacts, RunRow
+from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
 from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.runs import MemoryAutomations, MemoryRuns
@@ -65,6 +67,11 @@ def a_town(root: Path) -> OpenCity:
     return open_city(Settings(root, root, "ada", None, {}))
 
 
+def keep(tx: Tx, runs: Iterable[Run]) -> None:
+    for run in runs:
+        tx.runs.insert(RunRow(run, RunFacts("aut_1", "agent", "trg_1")))
+
+
 @asynccontextmanager
 async def served(root: Path) -> AsyncIterator[Served]:
     clock = FakeClock()
@@ -73,6 +80,7 @@ async def served(root: Path) -> AsyncIterator[Served]:
     )
     automations = MemoryAutomations()
     opened = a_town(root)
+    opened.store.transact(keep, runs.runs.values())
     tools = toolbox(opened, completion=runs, automations=automations)
     city = Served("", runs, automations, opened)
 

@@ -127,6 +127,16 @@ async def test_a_bug_tells_nothing_of_its_inside(city: Served, monkeypatch: pyte
     assert "secret" not in found.text
 
 
+@pytest.mark.parametrize("path", [COMPLETE, "/mcp", "/healthz", "/api/v1/configurations"])
+@pytest.mark.parametrize("header", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}])
+async def test_pages_of_others_reach_no_route(city: Served, path: str, header: dict[str, str]) -> None:
+    found = await city.call("POST", path, headers=city.owner | header, body=BODY)
+    assert (found.status_code, found.headers["content-type"]) == (403, "application/problem+json")
+    assert "evil.example" in found.json()["detail"]
+    assert "access-control-allow-origin" not in found.headers
+    assert city.runs.said == []
+
+
 async def test_a_web_socket_without_a_token_is_closed() -> None:
     sent: list[dict[str, object]] = []
 

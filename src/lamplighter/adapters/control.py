@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamplighter.kit import json_text
-from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.limits import TimeLimit
 from lamplighter.kit.sockets import reachable
 
@@ -38,6 +38,8 @@ class ControlServer:
         """A socket left by a dead controller is replaced; the caller holds the controller's lock."""
         import asyncio
 
+        from lamplighter.kit.repeats import Repeats
+
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._path.unlink(missing_ok=True)
@@ -49,6 +51,7 @@ class ControlServer:
                 hint="Move away what stands in its place; check the directory's owner, mode and disk.",
             ) from error
         listener.setblocking(False)
+        self._tell = Repeats(asyncio.get_running_loop().call_later).tell
         self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=LONGEST_LINE)
 
     async def close(self) -> None:
@@ -96,6 +99,9 @@ class ControlServer:
             return {"error": self._not_a_request()}
         try:
             return await handler(request)
+        except LampError as error:
+            self._tell("control.refused", verb=verb, error=error.message[:200])
+            return {"error": f"{verb} failed: {error.message}"}
         except Exception as error:  # noqa: BLE001  the socket is an edge: whoever asked is told, the daemon lives
             from lamplighter.kit import log
 

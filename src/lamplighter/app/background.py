@@ -3,11 +3,11 @@
 import os
 import subprocess
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 from lamplighter.adapters.control import ask
+from lamplighter.adapters.files import log_file
 from lamplighter.adapters.files.lock import ControllerRunning, controller_pid
 from lamplighter.app.service_units import program
 from lamplighter.app.wiring import OpenCity
@@ -16,7 +16,6 @@ from lamplighter.kit.errors import Unavailable
 PAUSE_S = 0.02
 LINES_SHOWN = 15
 CONFLICT = 4  # how `lamp daemon run` ends where another controller runs the city
-LONGEST_LOG = 32 << 20
 
 
 def start_background(city: OpenCity, *, within: float) -> int:
@@ -24,7 +23,6 @@ def start_background(city: OpenCity, *, within: float) -> int:
     running = controller_pid(city.paths.lock)
     if running is not None:
         raise ControllerRunning(str(running or ""))
-    _put_aside(city.paths.log)
     log = _open_log(city.paths.log)
     began = os.fstat(log).st_size
     try:
@@ -56,42 +54,26 @@ def start_background(city: OpenCity, *, within: float) -> int:
 
 def last_lines(path: Path, count: int) -> list[str]:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return [line.rstrip("\n") for line in deque(file, maxlen=count)]
-    except FileNotFoundError:
-        return []
+        return log_file.last_lines(path, count)
     except OSError as error:
         raise Unavailable(f"{path} cannot be read: {error.strerror}.", hint="Check its owner and mode.") from error
 
 
 def follow(path: Path, show: Callable[[str], None]) -> None:
-    """Every further line as it is written, until interrupted; a log that was cut short is read from its beginning."""
-    position = path.stat().st_size if path.exists() else 0
-    rest = ""
+    """Every further line as it is written, until interrupted, also when the log goes on in a new file."""
+    follower = log_file.Follower(path)
     while True:
-        size = path.stat().st_size if path.exists() else 0
-        if size < position:
-            position, rest = 0, ""
-        if size > position:
-            with path.open(encoding="utf-8", errors="replace") as file:
-                file.seek(position)
-                text = rest + file.read()
-                position = file.tell()
-            *lines, rest = text.split("\n")
-            for line in lines:
-                show(line)
+        for line in follower.new_lines():
+            show(line)
         time.sleep(0.2)
 
 
-def _put_aside(path: Path) -> None:
-    """A log that grew long becomes `daemon.log.1`; the one before it goes."""
-    if path.exists() and path.stat().st_size > LONGEST_LOG:
-        path.replace(path.with_name(f"{path.name}.1"))
-
-
 def _open_log(path: Path) -> int:
+    """Appended to; one that is long is put aside first."""
     try:
-        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if path.is_file() and path.stat().st_size > log_file.LONGEST:
+            log_file.put_aside(path)
+        return log_file.open_log(path)
     except OSError as error:
         raise Unavailable(
             f"The log {path} cannot be written: {error.strerror}.",

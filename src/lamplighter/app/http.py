@@ -96,7 +96,8 @@ class HttpServer:
         automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, lambda: self.scene().rules)
         tools = surface.toolbox(self.opened, completion=completion, automations=automations)
         chosen = Configurations(self.store, self.opened.clock, lambda: self.scene().city)
-        app = web.build(surface.surface(self.opened, tools, self._ready, chosen=chosen))
+        reached = lambda: surface.Reached(self.host, self.scene().city.api.public_url)  # noqa: E731  asked anew each time
+        app = web.build(surface.surface(self.opened, tools, self._ready, chosen=chosen, reached=reached))
         self._server = web.WebServer(app, listener=self._listener)
         heap.settle()  # the last of what is loaded at the start
         try:

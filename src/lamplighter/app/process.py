@@ -42,10 +42,10 @@ from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.actions import AgentState, Verdict
-from lamplighter.domain.sessions.model import SessionName
+from lamplighter.domain.sessions.model import SessionName, session_name
 from lamplighter.kit import aio, descriptors, heap, log
 from lamplighter.kit.clock import SystemClock, rfc3339
-from lamplighter.kit.errors import LampError
+from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
 from lamplighter.kit.tasks import spawn
@@ -349,12 +349,12 @@ class _Process:
             city.close()
 
     async def _verb_unquarantine(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._tower.patrol.memory.cleared(SessionName(str(request["session"])))
+        self._tower.patrol.memory.cleared(_session(request))
         self._tower.patrol.look_soon()
         return {"ok": True}
 
     async def _verb_kill(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        killed = await self._tower.patrol.kill(SessionName(str(request["session"])), str(request["by"]))
+        killed = await self._tower.patrol.kill(_session(request), str(request.get("by", "somebody")))
         return {"killed": killed}
 
     async def _verb_stop(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -400,6 +400,14 @@ class _Process:
 
 def _logged(note: str) -> None:
     log.get().warning("config.last_good_in_force", note=note)
+
+
+def _session(request: Mapping[str, Any]) -> SessionName:
+    """Raises UsageError."""
+    try:
+        return session_name(str(request.get("session", "")))
+    except ValueError as error:
+        raise UsageError(f"{error}.", hint="`lamp session list` shows those there are.") from error
 
 
 def _nothing(_report: Started) -> None:

@@ -1,5 +1,6 @@
 """Joins the surfaces with the services behind them: tools over stdio, tools and API over HTTP."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +22,7 @@ from lamplighter.store.wakes import Wakes
 from lamplighter.web.api import configurations, runs
 from lamplighter.web.auth import caller_in
 from lamplighter.web.deferred import Deferred, Endpoint
+from lamplighter.web.hosts import Reached
 from lamplighter.web.server import Part, Ready, Surface
 
 MCP_PATH = "/mcp"
@@ -44,7 +46,14 @@ def _tell(error: StoreUnavailable) -> None:
     log.get().warning("tools.waiting", error=error.message)
 
 
-def surface(city: OpenCity, tools: Toolbox, ready: Ready, *, chosen: Configurations | None = None) -> Surface:
+def surface(
+    city: OpenCity,
+    tools: Toolbox,
+    ready: Ready,
+    *,
+    chosen: Configurations | None = None,
+    reached: Callable[[], Reached] = Reached,
+) -> Surface:
     """The API and `/mcp`, behind the city's tokens. The latter's library is half of the daemon, and often unused."""
 
     def load() -> Endpoint:
@@ -56,7 +65,7 @@ def surface(city: OpenCity, tools: Toolbox, ready: Ready, *, chosen: Configurati
     tokens = TokenBook(city_key(city.paths.runtime), owner_token(city.paths.runtime))
     routes = runs.routes(tools.completion) if tools.completion is not None else []
     routes += configurations.routes(chosen) if chosen is not None else []
-    return Surface(tokens, ready, routes, [Part(MCP_PATH, endpoint, endpoint.running)])
+    return Surface(tokens, ready, routes, [Part(MCP_PATH, endpoint, endpoint.running)], reached)
 
 
 def serve_tools(city: OpenCity) -> None:

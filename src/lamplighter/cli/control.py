@@ -3,6 +3,8 @@
 import os
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +34,13 @@ def _as_typed(root: Path) -> str:
 
 def run_foreground() -> None:
     """Run the city until Ctrl-C, `lamp stop` or SIGTERM."""
+    from lamplighter.app.daemon_log import log_stream
     from lamplighter.app.process import Started, run_city
     from lamplighter.kit import log
     from lamplighter.kit.clock import SystemClock
 
-    log.set_up()
+    chosen = settings()
+    log.set_up(log_stream(chosen))
 
     def started(report: Started) -> None:
         name = report.config.city.name
@@ -60,9 +64,19 @@ def run_foreground() -> None:
         click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
         click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")
 
-    run_city(settings(), started=started, warn=output.note)
+    run_city(chosen, started=lambda report: _if_written(lambda: started(report)), warn=output.note)
     if not output.wants_json():
-        click.echo("City stopped.")
+        _if_written(lambda: click.echo("City stopped."))
+
+
+def _if_written(say: Callable[[], None]) -> None:
+    """What it says is lost where its reader is gone or its disk full; the city runs on."""
+    try:
+        say()
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else what is held back fails again later
 
 
 @click.command("up", cls=LampCommand, context_settings=CONTEXT)

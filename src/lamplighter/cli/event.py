@@ -81,13 +81,15 @@ def tail(count: int | None, **wanted: Any) -> None:
 @click.option("--actor", help="Who did it; LAMP_AGENT, else `human`, when left out.")
 @click.option("--payload", metavar="JSON", help="Data for programs.")
 def emit(event_type: str, subject: str | None, message: str | None, actor: str | None, payload: str | None) -> None:
-    """Append an event of TYPE, such as `deploy.finished`."""
+    """Append an event of TYPE, such as `deploy.finished`. The families that Lamplighter itself emits are refused."""
+    from lamplighter.domain.access import owner
     from lamplighter.services import events
 
     opened = patient_city()
     value = _payload(payload)
     fact = opened.act(actor).event(event_type, subject=subject, message=message, payload=value)
-    opened.store.transact(events.emit, fact, payload_size=len((payload or "").encode()))
+    caller = owner(fact.actor, fact.run)
+    opened.store.transact(events.emit, fact, caller=caller, payload_size=len((payload or "").encode()))
     output.record({"type": event_type, "subject": subject, "emitted": True}, f"Emitted {event_type}.")
 
 

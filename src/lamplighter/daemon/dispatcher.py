@@ -168,4 +168,6 @@ class Dispatcher:
             return
         self._hung_looked = now
         act = Act(self.worker.me.actor, self.clock.now())
-        await self.store.transact(outbox.take_back_hung, ids=self.ids, act=act)
+        count = await self.store.transact(outbox.take_back_hung, ids=self.ids, act=act)
+        if count:
+            log.get().warning("outbox.items_taken_back", count=count)

@@ -8,7 +8,8 @@ from lamplighter.daemon.agent_runs import AgentRuns
 from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import Bead, BeadNotFound, BeadStatus
 from lamplighter.domain.runs.budget import Spent
-from lamplighter.domain.runs.verdict import verdict
+from lamplighter.domain.runs.model import Run
+from lamplighter.domain.runs.verdict import Leave, verdict
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
@@ -34,10 +35,12 @@ class Finalizer:
         if await self.store.read(_nothing_active):
             return
         act = Act(ACTOR, self.clock.now())
-        if await self.store.transact(runs.time_out, ids=self.ids, act=act):
-            log.get().info("runs.timed_out")
+        for run in await self.store.transact(runs.time_out, ids=self.ids, act=act):
+            log.get().info("runs.timed_out", run=run, reason="deadline_exceeded")
         await self.judge()
-        await self.store.transact(runs.sweep, ids=self.ids, act=act)
+        restored = await self.store.transact(runs.sweep, ids=self.ids, act=act)
+        if restored:
+            log.get().info("outbox.items_restored", count=restored)
 
     async def judge(self) -> list[str]:
         """Agent runs past their deadline or silent for long, each by itself; returns those it ended."""
@@ -57,13 +60,20 @@ class Finalizer:
         spent = Spent(row.facts.tokens or 0, row.run.cost)
         judged = verdict(row.run, session, self.clock.now(), policy, spent=spent)
         act = Act(ACTOR, self.clock.now())
-        return await self.store.transact(finalizing.settle, row.run.id, judged, ids=self.ids, act=act)
+        ended = await self.store.transact(finalizing.settle, row.run.id, judged, ids=self.ids, act=act)
+        if ended and not isinstance(judged, Leave):
+            state = finalizing.ending_of(judged).state.value
+            log.get().info("finalizer.ended_run", run=row.run.id, verdict=state, reason=judged.reason)
+        return ended
 
     async def end_wisps(self) -> int:
         """Formula runs end when their wisp does: noticed at once in our own store."""
         if not await self.store.read(lambda tx: tx.runs.wisps_ended(limit=1)):
             return 0
-        return await self.store.transact(cooking.end_wisps, ids=self.ids, act=Act(ACTOR, self.clock.now()))
+        ended = await self.store.transact(cooking.end_wisps, ids=self.ids, act=Act(ACTOR, self.clock.now()))
+        for run in ended:
+            _tell_wisp(run)
+        return len(ended)
 
     def _get(self, wisp: str) -> Bead:
         return self.beads().get(wisp)
@@ -80,7 +90,13 @@ class Finalizer:
                     continue
                 closed = True
             act = Act(ACTOR, self.clock.now())
-            await self.store.transact(cooking.end_wisp, run, closed=closed, ids=self.ids, act=act)
+            ended = await self.store.transact(cooking.end_wisp, run, closed=closed, ids=self.ids, act=act)
+            if ended is not None:
+                _tell_wisp(ended)
+
+
+def _tell_wisp(run: Run) -> None:
+    log.get().info("finalizer.ended_run", run=run.id, verdict=run.state.value, reason=run.reason)
 
 
 def _nothing_active(tx: Tx) -> bool:

@@ -33,6 +33,11 @@ class Caller:
     def may(self, verb: Verb) -> bool:
         return verb in self.verbs
 
+    @property
+    def token_run(self) -> str | None:
+        """The run whose token was shown; None for the owner, also where the owner works inside a run."""
+        return self.run if self.verbs == OF_A_RUN else None
+
 
 class Unauthenticated(LampError):
     def __init__(self) -> None:
@@ -44,6 +49,15 @@ class Unauthenticated(LampError):
 class Forbidden(LampError):
     def __init__(self, caller: Caller, what: str) -> None:
         super().__init__(f"{caller.actor} may not {what}.", hint="Ask the owner of the city to do it.")
+
+
+class RunOver(Forbidden):
+    def __init__(self, caller: Caller, state: str | None) -> None:
+        LampError.__init__(
+            self,
+            f"Run {caller.run} has ended as {state}." if state else f"There is no run {caller.run} any more.",
+            hint="Stop working on it: all that its token can still do is to repeat the completion it gave.",
+        )
 
 
 def owner(actor: str, run: str | None = None) -> Caller:

@@ -11,7 +11,21 @@ from lamplighter.kit.records import record
 
 TOPIC = "events"
 LONGEST_PAYLOAD = 1 << 20
+PRODUCT_FAMILIES = frozenset({
+    "agent", "automation", "bead", "city", "config", "configuration", "controller", "convoy", "delivery", "inbox",
+    "mail", "node", "owner", "rig", "run", "store",
+})  # fmt: skip
+"""The first words of the events that Lamplighter itself emits; automations rely on these being true."""
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+")
+
+
+class ProductFamily(UsageError):
+    def __init__(self, event_type: str, family: str) -> None:
+        rest = event_type.partition(".")[2]
+        super().__init__(
+            f"`{event_type}` cannot be emitted: events of the family `{family}.*` come from Lamplighter alone.",
+            hint=f"Use a first word of your own, such as `my-{family}.{rest}`, and let automations wait for that.",
+        )
 
 
 @record
@@ -70,6 +84,14 @@ def checked_type(text: str) -> str:
             f"`{text}` is not an event type.",
             hint="Write lower-case words joined by dots, such as `deploy.finished`.",
         )
+    return text
+
+
+def checked_outside_type(text: str) -> str:
+    """A type that people, programs and runs may emit. Raises UsageError, ProductFamily."""
+    family = checked_type(text).partition(".")[0]
+    if family in PRODUCT_FAMILIES:
+        raise ProductFamily(text, family)
     return text
 
 

@@ -1,5 +1,7 @@
 """Logs are events with fields: set-up, bound context, and the masking of secrets."""
 
+import io
+import re
 import sys
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -10,6 +12,9 @@ if TYPE_CHECKING:
     import structlog  # loaded with the first line that is logged: most commands log none
 
 INFO, WARNING = 20, 30
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_QUOTED = re.compile("[ \\t=\\r\\n\"']")  # the renderer quotes values with one of these, and escapes all that steers
+_STEERING_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -18,6 +23,14 @@ def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) 
             event[key] = MASK
         elif isinstance(value, str):
             event[key] = masked(value)
+    return event
+
+
+def escape_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """One line, and nothing in it that steers a terminal: what others say must not look like a line of ours."""
+    for key, value in event.items():
+        if isinstance(value, str) and (key == "event" or not _QUOTED.search(value)):
+            event[key] = _STEERING.sub(_escaped, value)
     return event
 
 
@@ -45,10 +58,22 @@ def _renderers(*, json: bool, colors: bool) -> list[Any]:
     import structlog
 
     if not json:
-        plain = structlog.dev.plain_traceback
-        return [structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24, exception_formatter=plain)]
+        console = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24, exception_formatter=_write_traceback)
+        return [escape_fields, console]
     frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
     return [structlog.processors.ExceptionRenderer(frames), structlog.processors.JSONRenderer()]
+
+
+def _write_traceback(out: TextIO, error: Any) -> None:
+    import structlog
+
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, error)
+    out.write(_STEERING_BUT_LINES.sub(_escaped, text.getvalue()))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found.group().encode("unicode_escape").decode()
 
 
 class _Unbreakable:

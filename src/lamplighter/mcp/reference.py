@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from lamplighter.domain.access import OF_A_RUN
+from lamplighter.domain.events import PRODUCT_FAMILIES
 from lamplighter.mcp.tools import TOOLS, Tool
 
-_INTRODUCTION = """\
+_FAMILIES = ", ".join(f"`{family}.*`" for family in sorted(PRODUCT_FAMILIES))
+_INTRODUCTION = f"""\
 # Tools for agents
 
 The Model Context Protocol, over standard input and output (`lamp mcp`) and over stateless streamable HTTP at `/mcp`,
-where a bearer token says who calls. A run's own token completes that run, repeats the same completion, and emits
-events; other tools are not shown to it. A tool is offered where the service behind it runs.
+where a bearer token says who calls. A run's own token completes that run, repeats the same completion, and, for as
+long as the run goes on, emits events; other tools are not shown to it. A tool is offered where the service behind it
+runs. Events of the families that Lamplighter itself emits ({_FAMILIES}) are refused to everybody.
 """
 
 

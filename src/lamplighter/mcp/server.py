@@ -9,7 +9,10 @@ import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message, Receive
 
 from lamplighter import __version__
 from lamplighter.domain.access import Caller
@@ -74,9 +77,32 @@ class HttpEndpoint:
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Nothing is ever pushed from here, so there is no stream to open: a GET would only hold a connection."""
         if scope["method"] == "POST":
-            await self._manager.handle_request(scope, receive, send)
+            body = await _whole_body(Request(scope, receive))
+            await self._manager.handle_request(scope, _body_first(body, receive), send)
         else:
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+
+
+async def _whole_body(request: Request) -> bytes:
+    """Read before the library is asked, which would log a client that hangs up as an error, with its traceback.
+
+    Raises ClientDisconnect; HTTPException for a body that is too large.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise HTTPException(413, f"a body has at most {LARGEST_BODY} bytes")
+    return bytes(body)
+
+
+def _body_first(body: bytes, receive: Receive) -> Receive:
+    parts = [body]
+
+    async def received() -> Message:
+        return {"type": "http.request", "body": parts.pop(), "more_body": False} if parts else await receive()
+
+    return received
 
 
 def _request(context: ServerRequestContext[Any, Any]) -> Any:

@@ -110,10 +110,11 @@ TOOLS = (
         COMPLETION, Verb.COMPLETE_RUN, _complete, _has_completion,
     ),
     Tool(
-        "event_emit", "Append a fact to the city's event bus; automations may wait for it.",
+        "event_emit", "Append a fact of your own to the city's event bus; automations may wait for it.",
         arguments(
-            {"type": text("Words joined by dots, such as deploy.finished."), "subject": text("What it is about."),
-             "message": text("A sentence for people."), "payload": free("Data for programs.")},
+            {"type": text("Words joined by dots, such as deploy.finished; not of a family that Lamplighter emits."),
+             "subject": text("What it is about."), "message": text("A sentence for people."),
+             "payload": free("Data for programs.")},
             "type",
         ),
         Verb.EMIT_EVENT, _event_emit, _has_desk,

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 FIRST_PAUSE = timedelta(milliseconds=100)
 LONGEST_PAUSE = timedelta(seconds=2)
 REPEATS = 3
+LATE = "late_completion"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Told:
 def complete(tx: Tx, completion: Completion, *, session: str | None, ids: IdSource, act: Act) -> Told:
     """One transaction ends the run, its trigger event, bead and session record, and queues what follows.
 
-    What is refused changes nothing; what comes too late is on the run's timeline. Raises RunUnknown, NotAnAgents.
+    What is refused changes nothing; the first that comes too late is on the run's timeline, so that a token cannot
+    fill it after the end. Raises RunUnknown, NotAnAgents.
     """
     automation = tx.runs.automation_of(completion.run)
     if automation is None:
@@ -85,10 +87,9 @@ def complete(tx: Tx, completion: Completion, *, session: str | None, ids: IdSour
             payload = {"run": run.id, "artifact": Artifact.COMPLETION.value}
             tx.outbox.add(new_item(ids.make("out"), ItemKind.WRITE_ARTIFACT, payload, act.at))
             return Told(judgement, after.run)
-        case Late():
-            tx.runs.add_event(
-                NewRunEvent(run.id, act.at, "late_completion", act.actor, run.state, run.state, completion.as_json())
-            )
+        case Late() if all(event.type != LATE for event in tx.runs.events(run.id)):
+            said = completion.as_json()
+            tx.runs.add_event(NewRunEvent(run.id, act.at, LATE, act.actor, run.state, run.state, said))
         case _:
             pass
     return Told(judgement, run)

@@ -75,17 +75,17 @@ def routed(plan: Plan, row: RunRow, seq: int | None) -> Plan:
     return replace(plan, root=replace(plan.root, labels=(*plan.root.labels, *labels), ephemeral=True))
 
 
-def end_wisps(tx: Tx, *, ids: IdSource, act: Act) -> int:
-    """End the formula runs whose wisp was closed; returns how many."""
-    ended = tx.runs.wisps_ended(limit=AT_ONCE)
-    for run, closed in ended:
-        end_wisp(tx, run, closed=closed, ids=ids, act=act)
-    return len(ended)
+def end_wisps(tx: Tx, *, ids: IdSource, act: Act) -> list[Run]:
+    """End the formula runs whose wisp was closed; returns those it ended."""
+    found = [end_wisp(tx, run, closed=closed, ids=ids, act=act) for run, closed in tx.runs.wisps_ended(limit=AT_ONCE)]
+    return [run for run in found if run is not None]
 
 
-def end_wisp(tx: Tx, run: str, *, closed: bool, ids: IdSource, act: Act) -> None:
+def end_wisp(tx: Tx, run: str, *, closed: bool, ids: IdSource, act: Act) -> Run | None:
+    """The run after its end; None for one that had ended."""
     ending = Ending(RunState.SUCCEEDED, "wisp_closed") if closed else Ending(RunState.FAILED, "wisp_gone")
-    end_if_active(tx, run, ending, By(Mover.COMPLETION, act.actor), ids=ids, act=act)
+    row = end_if_active(tx, run, ending, By(Mover.COMPLETION, act.actor), ids=ids, act=act)
+    return None if row is None else row.run
 
 
 def event_seq(tx: Tx, run: Run) -> int | None:

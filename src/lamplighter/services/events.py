@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from lamplighter.domain.events import LONGEST_PAYLOAD, TOPIC, Event, EventFilter, NewEvent, checked_type
+from lamplighter.domain.access import Caller, RunOver, Verb, require
+from lamplighter.domain.events import LONGEST_PAYLOAD, TOPIC, Event, EventFilter, NewEvent, checked_outside_type
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import UsageError
 from lamplighter.store.tx import Store, Tx
@@ -24,15 +25,28 @@ class Waker(Protocol):
     def unsubscribe(self, event: "asyncio.Event") -> None: ...
 
 
-def emit(tx: Tx, event: NewEvent, *, payload_size: int = 0) -> None:
-    """An event from outside. Raises UsageError for a type that is none, or a payload beyond the limit."""
-    checked_type(event.type)
+def emit(tx: Tx, event: NewEvent, *, caller: Caller, payload_size: int = 0) -> None:
+    """An event from outside. Raises UsageError for a type that is none or a payload beyond the limit, ProductFamily for
+    a type that Lamplighter alone emits, Forbidden for a caller that may not, RunOver for the token of an ended run.
+    """
+    require(caller, Verb.EMIT_EVENT)
+    checked_outside_type(event.type)
     if payload_size > LONGEST_PAYLOAD:
         raise UsageError(
             f"A payload has at most {LONGEST_PAYLOAD} bytes; this one has {payload_size}.",
             hint="Put the data into a file and emit its path.",
         )
+    require_live_run(tx, caller)
     tx.events.append(event)
+
+
+def require_live_run(tx: Tx, caller: Caller) -> None:
+    """A run's token acts only while its run does. The row is locked, so the run cannot end before this commits."""
+    if caller.token_run is None:
+        return
+    found = tx.runs.lock(caller.token_run)
+    if found is None or found.run.ended:
+        raise RunOver(caller, None if found is None else found.run.state.value)
 
 
 def latest(tx: Tx, wanted: EventFilter, *, limit: int) -> list[Event]:

@@ -2,15 +2,29 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.nodes.model import NodeState
+from lamplighter.kit import log
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import At, IdSource
 from lamplighter.store.owners import TOPIC, Owner
 from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store, Tx
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """How many leases of runs and claims of outbox items a process had when it died."""
+
+    leases: int
+    items: int
+
+    def tell(self, owner: str) -> None:
+        if self.leases or self.items:
+            log.get().info("owner.work_taken_back", owner=owner, leases=self.leases, items=self.items)
 
 
 class ControlledElsewhere(Conflict):
@@ -40,7 +54,12 @@ async def the_dead(store: Store, proofs: Proofs, me: str) -> list[Owner]:
 
 async def bury_all(store: Store, dead: Sequence[Owner], *, act: Act) -> list[Owner]:
     """Those that this process buried: another may have been quicker."""
-    buried = [other for other in dead if await store.transact(bury, other, act=act)]
+    buried = []
+    for other in dead:
+        left = await store.transact(bury, other, act=act)
+        if left is not None:
+            buried.append(other)
+            left.tell(other.id)
     await lay_ghosts(store, act=act)
     return buried
 
@@ -49,7 +68,8 @@ async def lay_ghosts(store: Store, *, act: Act) -> list[str]:
     """Void what was written under names that are buried: a database may commit a dead process's last words late."""
     ghosts = await store.read(lambda tx: tx.owners.ghosts())
     if ghosts:
-        await store.transact(void_ghosts, act=act)
+        for ghost, left in (await store.transact(void_ghosts, act=act)).items():
+            left.tell(ghost)
     return ghosts
 
 
@@ -94,26 +114,27 @@ def others(tx: Tx, me: str) -> list[Owner]:
     return tx.owners.others(me)
 
 
-def bury(tx: Tx, owner: Owner, *, act: Act) -> bool:
-    """One transaction: the owner's name goes, and with it everything it held."""
+def bury(tx: Tx, owner: Owner, *, act: Act) -> TakenBack | None:
+    """One transaction: the owner's name goes, and with it everything it held. None where another was quicker."""
     if not tx.owners.remove(owner.id):
-        return False
+        return None
     tx.cities.drop_control(owner.id)
-    void(tx, owner.id, act=act)
-    payload = {"kind": owner.kind, "host": owner.host, "pid": owner.pid}
+    left = void(tx, owner.id, act=act)
+    payload = {"kind": owner.kind, "host": owner.host, "pid": owner.pid, "leases": left.leases, "items": left.items}
     tx.events.append(act.event("owner.lost", subject=owner.id, payload=payload))
     _left(tx, owner.node, NodeState.LOST, act=act)
     tx.wake(TOPIC)
-    return True
+    return left
 
 
-def void(tx: Tx, owner: str, *, act: Act) -> None:
+def void(tx: Tx, owner: str, *, act: Act) -> TakenBack:
     """Take back its leases and claims; what it worked on is there for others at once."""
     from lamplighter.services import outbox, runs
 
-    if tx.runs.void_leases(owner, now=act.at):
+    leases = tx.runs.void_leases(owner, now=act.at)
+    if leases:
         tx.wake(runs.TAKEN)
-    outbox.recover_of(tx, owner, ids=IdSource(At(act.at)), act=act)
+    return TakenBack(leases, outbox.recover_of(tx, owner, ids=IdSource(At(act.at)), act=act))
 
 
 def resign(tx: Tx, owner: str, *, act: Act) -> None:
@@ -133,6 +154,5 @@ def _left(tx: Tx, node: str | None, state: NodeState, *, act: Act) -> None:
     tx.events.append(act.event(f"node.{state.value}", subject=node))
 
 
-def void_ghosts(tx: Tx, *, act: Act) -> None:
-    for ghost in tx.owners.ghosts():
-        void(tx, ghost, act=act)
+def void_ghosts(tx: Tx, *, act: Act) -> dict[str, TakenBack]:
+    return {ghost: void(tx, ghost, act=act) for ghost in tx.owners.ghosts()}

@@ -105,13 +105,11 @@ def retry(tx: Tx, run: str, *, ids: IdSource, act: Act) -> RunRow:
     return again(tx, row, act.at, ids=ids, act=act)
 
 
-def time_out(tx: Tx, *, ids: IdSource, act: Act) -> int:
-    """End runs past their deadline, whatever their state; how many. Agents at work are the finalizer's to judge."""
+def time_out(tx: Tx, *, ids: IdSource, act: Act) -> list[str]:
+    """End runs past their deadline, whatever their state; which. Agents at work are the finalizer's to judge."""
+    ending, by = Ending(RunState.TIMED_OUT, "deadline_exceeded", Stage.FINALIZER), By(Mover.FINALIZER, act.actor)
     overdue = tx.runs.overdue(act.at, limit=AT_ONCE)
-    for run in overdue:
-        ending = Ending(RunState.TIMED_OUT, "deadline_exceeded", Stage.FINALIZER)
-        end_if_active(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
-    return len(overdue)
+    return [run for run in overdue if end_if_active(tx, run, ending, by, ids=ids, act=act) is not None]
 
 
 def sweep(tx: Tx, *, ids: IdSource, act: Act) -> int:

@@ -36,10 +36,10 @@ class CityDesk:
     async def emit(
         self, caller: Caller, event_type: str, *, subject: str | None, message: str | None, payload: Any
     ) -> None:
-        """Raises UsageError for a type or a payload that is none."""
+        """Raises what `events.emit` raises, and UsageError for a payload that is none."""
         size = len(_written(payload).encode()) if payload is not None else 0
         fact = self._act(caller).event(event_type, subject=subject, message=message, payload=payload)
-        await self._aside(lambda: self.store().transact(events.emit, fact, payload_size=size))
+        await self._aside(lambda: self.store().transact(events.emit, fact, caller=caller, payload_size=size))
 
     def close(self) -> None:
         self._thread.shutdown()

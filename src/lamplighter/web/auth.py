@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lamplighter.domain.access import Caller, Unauthenticated
-from lamplighter.web.errors import problem
+from lamplighter.web.errors import CONNECTION, problem
 
 CALLER = "lamp.caller"
 SESSION = "lamp-session-id"
@@ -34,6 +34,8 @@ class Authenticate:
         caller = None if token is None else self._tokens.caller(token)
         if caller is not None:
             scope[CALLER] = caller
+            if CONNECTION in scope:
+                scope[CONNECTION].trust()
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             await problem(Unauthenticated())(scope, receive, send)

@@ -11,6 +11,8 @@ from lamplighter.domain.access import Forbidden, Unauthenticated
 from lamplighter.kit import log
 from lamplighter.kit.errors import Kind, LampError
 
+CONNECTION = "lamp.connection"
+"""In a request's scope: the connection it came by, which hears of valid tokens, and logs what may come often."""
 MEDIA_TYPE = "application/problem+json"
 STATUS: Mapping[Kind, int] = {
     Kind.NO: 422,
@@ -53,8 +55,15 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     return _told(error.status_code, "http", error.detail, detail, "", dict(error.headers or {}))
 
 
+async def on_client_left(request: Request, _error: Exception) -> Response:
+    """It hung up before its request was read; nobody reads the answer."""
+    if CONNECTION in request.scope:
+        request.scope[CONNECTION].tell("web.client_left", path=request.url.path[:200])
+    return Response(status_code=499)
+
+
 async def on_bug(request: Request, error: Exception) -> Response:
-    log.get().error("web.failed", path=request.url.path, error=repr(error))
+    log.get().error("web.failed", path=request.url.path[:200], exc_info=error)
     return _told(500, "bug", "InternalError", "Something went wrong here.", "The log of the daemon tells what.", {})
 
 

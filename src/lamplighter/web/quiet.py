@@ -2,24 +2,54 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Iterator
 from email.utils import formatdate
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from uvicorn.server import ServerState
 
 from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.repeats import Repeats
+from lamplighter.web.accepting import Acceptor
+from lamplighter.web.connections import Connections, most_connections
+from lamplighter.web.logger import web_logger
+from lamplighter.web.protocol import BoundedProtocol, Limits, Port
 
 _CLOCK = SystemClock()
 
 
 class QuietServer(uvicorn.Server):
-    """Signals are the process's own business; `stop` ends it."""
+    """Signals are the process's own business; `stop` ends it. It takes connections itself, to bound them."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, limits: Limits, most: int | None = None) -> None:
         super().__init__(config)
         self.server_state = _DatedState()
         self._told = asyncio.Event()
+        self._limits = limits
+        self.connections = Connections(most or most_connections())
+        self._repeats: Repeats | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            raise RuntimeError("the web application did not start")
+        loop = asyncio.get_running_loop()
+        repeats = self._repeats = Repeats(loop.call_later)
+        port = Port(self._limits, self.connections, repeats.tell, web_logger(repeats.tell))
+        make = partial(BoundedProtocol, self.config, self.server_state, self.lifespan.state, port)
+        acceptors = [Acceptor(one, make, self.connections, repeats.tell) for one in sockets or ()]
+        for acceptor in acceptors:
+            acceptor.start()
+        self.servers = cast("Any", acceptors)  # of a server, the base class asks for no more than these have
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self._repeats is not None:
+            self._repeats.flush()
 
     def stop(self) -> None:
         self.should_exit = True

@@ -10,18 +10,22 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.web.auth import Authenticate, Tokens
-from lamplighter.web.errors import on_bug, on_http_error, on_lamp_error, problem
+from lamplighter.web.errors import on_bug, on_client_left, on_http_error, on_lamp_error, problem
+from lamplighter.web.hosts import OwnSites, Reached
 from lamplighter.web.listening import bound, url_of
+from lamplighter.web.protocol import Limits
 from lamplighter.web.quiet import QuietServer
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+
+LIMITS = Limits()
 
 Ready = Callable[[], Awaitable[str | None]]
 """Why the city cannot serve; None when it can."""
@@ -42,10 +46,12 @@ class Surface:
     ready: Ready
     routes: Sequence[Route] = ()
     parts: Sequence[Part] = field(default=())
+    reached: Callable[[], Reached] = Reached
+    """Under which addresses the city answers."""
 
 
 def build(surface: Surface) -> Starlette:
-    """Everything but the two health paths asks for a token first."""
+    """Everything but the two health paths asks for a token first, and everything for an address of the city's own."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -57,11 +63,15 @@ def build(surface: Surface) -> Starlette:
     handlers: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
         LampError: on_lamp_error,
         HTTPException: on_http_error,
+        ClientDisconnect: on_client_left,
         Exception: on_bug,
     }
     return Starlette(
         routes=[*_health(surface.ready), *surface.routes, *(Route(part.path, part.app) for part in surface.parts)],
-        middleware=[Middleware(Authenticate, tokens=surface.tokens, open_paths=OPEN_PATHS)],
+        middleware=[
+            Middleware(OwnSites, reached=surface.reached),
+            Middleware(Authenticate, tokens=surface.tokens, open_paths=OPEN_PATHS),
+        ],
         exception_handlers=dict(handlers),
         lifespan=lifespan,
     )
@@ -82,19 +92,32 @@ class WebServer:
     """Serves an application on one address until it is told to stop. Signals are the process's own business."""
 
     def __init__(
-        self, app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0, listener: socket.socket | None = None
+        self,
+        app: ASGIApp,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        listener: socket.socket | None = None,
+        limits: Limits = LIMITS,
+        most: int | None = None,
     ) -> None:
-        """On `listener`, where one is bound already."""
+        """On `listener`, where one is bound already. `most` connections; as descriptors allow when left out."""
         self._socket = listener or bound(host, port)
         config = uvicorn.Config(
-            app, lifespan="on", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
-        )
-        self._server = QuietServer(config)
+            app, lifespan="on", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5,
+            http="httptools", ws="none", timeout_keep_alive=limits.idle_seconds,
+        )  # fmt: skip
+        self._server = QuietServer(config, limits, most)
 
     @property
     def port(self) -> int:
         port: int = self._socket.getsockname()[1]
         return port
+
+    @property
+    def connections(self) -> int:
+        """How many there are now."""
+        return len(self._server.connections)
 
     @property
     def url(self) -> str:

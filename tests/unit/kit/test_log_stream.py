@@ -41,6 +41,21 @@ def test_secrets_are_masked_in_what_is_written() -> None:
     assert "hush" not in out.getvalue()
 
 
+def test_what_others_say_stays_one_line_and_steers_no_terminal() -> None:
+    out = io.StringIO()
+    log.set_up(out)
+    log.get().info("control.refused", name="a\0b\x1b[2J\n2026-01-01 [info] forged", verb="kill")
+    log.get().info("a\0\nb", name="c\0\x1bd")
+    log.get().error("broke", exc_info=ValueError("\x1b[2J\0"))
+    first, second, *_ = out.getvalue().splitlines()
+    assert "'a\\x00b\\x1b[2J\\n2026-01-01 [info] forged'" in first
+    assert "a\\x00\\nb" in second
+    assert "c\\x00\\x1bd" in second
+    assert "ValueError: \\x1b[2J\\x00" in out.getvalue()
+    assert "\x1b" not in out.getvalue()
+    assert "\0" not in out.getvalue()
+
+
 @pytest.mark.parametrize("json", [True, False], ids=["json", "console"])
 def test_a_traceback_tells_where_and_never_what_variables_held(*, json: bool) -> None:
     def fail(held: str) -> None:

@@ -103,6 +103,18 @@ def no_password(value: str) -> str | None:
     return None
 
 
+def web_address(value: str) -> str | None:
+    """Nothing, or where a browser can go."""
+    try:
+        parts = urlsplit(value)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if value and not sound:
+        return f"`{value}` is not a web address; write one such as `https://lamp.example.org`"
+    return no_password(value)
+
+
 def hooks(values: Sequence[str]) -> str | None:
     supported = ("claude", "gemini", "opencode", "copilot")
     for value in values:

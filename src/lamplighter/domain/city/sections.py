@@ -167,7 +167,12 @@ class Store:
 class Api:
     host: str = field(default="127.0.0.1", metadata=text("Address to listen on.", limits.not_empty))
     port: int = field(default=5267, metadata=whole("Port to listen on; 0 takes a free one.", limits.port))
-    public_url: str = field(default="", metadata=text("The address people and agents reach it at.", limits.no_password))
+    public_url: str = field(
+        default="",
+        metadata=text(
+            "The web address people reach it at; others than this and its own are refused.", limits.web_address
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,7 +112,7 @@ class TooLate(CompletionRefused):
     def __init__(self, run: Run) -> None:
         why = f" ({run.reason})" if run.reason else ""
         super().__init__(
-            f"Run {run.id} had already ended as {run.state}{why}; what you reported is kept on its record.",
+            f"Run {run.id} had already ended as {run.state}{why}; its record keeps the first report that came after.",
             hint=f"Stop working on it. `lamp run retry {run.id}` starts a new run.",
         )
 

@@ -1,0 +1,104 @@
+"""By which names the city may be reached, and from which pages: what keeps other people's web pages out of it.
+
+A page can have its own name point to this machine (DNS rebinding), or send a request to this one's; either way the
+browser says so in `Host` and `Origin`.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lamplighter.domain.access import Forbidden
+from lamplighter.kit.errors import LampError
+from lamplighter.web.errors import problem
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_MORE_THAN_A_HOST = re.compile(r"[^A-Za-z0-9.:_\[\]-]")
+
+Site = tuple[str, str, int]
+"""Scheme, host, port."""
+
+
+class ForeignSite(Forbidden):
+    def __init__(self, header: str, said: str | None, own: str) -> None:
+        what = f"`{header}: {said[:200]}` is not" if said else f"The request has no single `{header}`, which is not"
+        LampError.__init__(
+            self,
+            f"{what} an address of this city.",
+            hint=f"Ask {own}; where the city has another address, set it as `[api] public_url`.",
+        )
+
+
+@dataclass(frozen=True)
+class Reached:
+    """`[api] host` and `[api] public_url`."""
+
+    host: str = "127.0.0.1"
+    public_url: str = ""
+
+    def sites(self, local: tuple[str, int]) -> frozenset[Site]:
+        """All addresses of the city, for a connection that came in at `local`."""
+        address, port = local
+        seen = address.removeprefix("::ffff:")  # what came by IPv4 to a socket of both kinds
+        own = {("http", name.lower(), port) for name in (*LOOPBACK, self.host, seen)}
+        public = site_of(self.public_url) if self.public_url else None
+        return frozenset(own if public is None else own | {public})
+
+
+def refusal(host: str | None, origin: str | None, reached: Reached, local: tuple[str, int]) -> ForeignSite | None:
+    """Why a request with these headers is not answered; None where it is. A request need not have an origin."""
+    sites = reached.sites(local)
+    own = reached.public_url or f"http://{LOOPBACK[0]}:{local[1]}"
+    if (
+        host is None
+        or _MORE_THAN_A_HOST.search(host)
+        or not any(site_of(f"{scheme}://{host}") in sites for scheme in DEFAULT_PORTS)
+    ):
+        return ForeignSite("Host", host, own)
+    if origin is not None and site_of(origin) not in sites:
+        return ForeignSite("Origin", origin, own)
+    return None
+
+
+def site_of(url: str) -> Site | None:
+    """None for what is no address of a web site."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or parts.username is not None:
+        return None
+    return parts.scheme, parts.hostname.removesuffix("."), port or DEFAULT_PORTS[parts.scheme]
+
+
+class OwnSites:
+    """Lets pass what asks for this city by one of its own addresses and comes from no foreign page."""
+
+    def __init__(self, app: ASGIApp, reached: Callable[[], Reached]) -> None:
+        self._app = app
+        self._reached = reached
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        host, origin = (_single(headers.getlist(name)) for name in ("host", "origin"))
+        address, port = scope.get("server") or (LOOPBACK[0], 0)
+        refused = refusal(host, origin, self._reached(), (address, port))
+        if refused is None:
+            await self._app(scope, receive, send)
+        else:
+            await problem(refused)(scope, receive, send)
+
+
+def _single(values: list[str]) -> str | None:
+    """Two of them are worse than none: whoever stands in between may have read the other one."""
+    return values[0] if len(values) == 1 else None if not values else "two of them"

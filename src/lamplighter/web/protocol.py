@@ -1,0 +1,228 @@
+"""HTTP on one connection, bounded before a token is asked for: header and body in size and time, answers in time."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from lamplighter.web.connections import Connections
+from lamplighter.web.errors import CONNECTION, MEDIA_TYPE
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A body is bounded here above what any route takes, so that the route is the one who refuses it."""
+
+    header_bytes: int = 32 << 10
+    headers: int = 100
+    header_seconds: float = 10.0
+    body_bytes: int = 4 << 20
+    body_seconds: float = 10.0
+    """Within each such span at least `body_least` bytes of a body come."""
+    body_least: int = 10 << 10
+    write_seconds: float = 30.0
+    """Within so long an answer is taken off our hands."""
+    pipelined: int = 16
+    idle_seconds: int = 5
+
+
+class Phase(Enum):
+    WAITING = auto()
+    HEADER = auto()
+    BODY = auto()
+    RECEIVED = auto()
+
+
+@dataclass(frozen=True)
+class Port:
+    """What the connections of one server share."""
+
+    limits: Limits
+    connections: Connections
+    tell: Callable[..., None]
+    """Logs what was cut or refused."""
+    logger: logging.Logger
+
+
+class _TooMuch(Exception):
+    """Raised inside the parser's callbacks, which end the connection with 431."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    def __init__(
+        self, config: uvicorn.Config, server_state: ServerState, app_state: dict[str, Any], port: Port
+    ) -> None:
+        super().__init__(config, server_state, app_state, asyncio.get_running_loop())
+        self.logger = port.logger
+        self.address = ""
+        self._port = port
+        self._limits = port.limits
+        self._phase = Phase.WAITING
+        self._asked = False
+        self._header_bytes = 0
+        self._body_bytes = 0
+        self._body_before = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self._phase is Phase.RECEIVED and self._answering
+
+    @property
+    def _answering(self) -> bool:
+        return self._asked and not self.cycle.response_complete
+
+    def trust(self) -> None:
+        self._port.connections.trust(self)
+
+    def tell(self, event: str, **fields: Any) -> None:
+        """In the log, at once or counted."""
+        self._port.tell(event, **fields)
+
+    def drop(self, reason: str) -> None:
+        """Without a word: whoever fills the port costs no more than this."""
+        self._port.tell("web.cut", reason=reason)
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        if self._port.connections.add(self):
+            self._wait(self._limits.header_seconds, self._header_late)
+        else:
+            self.drop("no_room")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._port.connections.remove(self)
+        self._stop_waiting()
+        self._stop_write_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if self._timer is None:
+            self._wait(self._limits.header_seconds, self._header_late)
+        piece = self._limits.header_bytes // 4
+        for start in range(0, len(data), piece):
+            if self.transport.is_closing():
+                return
+            self._take_in(data[start : start + piece])
+
+    def _take_in(self, piece: bytes) -> None:
+        """A piece is counted for what is unfinished behind it, so the limits are kept to within one piece."""
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            self.cycle.keep_alive = False  # there is nothing here to upgrade to; what follows is not HTTP
+        except httptools.HttpParserError as error:
+            self._refuse_unreadable(error)
+            return
+        if self._phase is Phase.BODY:
+            self._body_bytes += len(piece)
+            if self._body_bytes > self._limits.body_bytes:
+                self.drop("body_too_large")
+        elif self._phase is not Phase.RECEIVED:
+            self._header_bytes += len(piece)
+            if self._header_bytes > self._limits.header_bytes:
+                self._refuse(431, "The header of the request is too large.", "header_too_large")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]  # ours, for whoever asks for the token
+        self._phase = Phase.HEADER
+        self._header_bytes = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._phase is not Phase.HEADER:
+            return  # a trailer: nobody here reads those
+        if len(self.headers) >= self._limits.headers:
+            raise _TooMuch
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if len(self.pipeline) >= self._limits.pipelined:
+            raise _TooMuch
+        super().on_headers_complete()
+        self._phase, self._asked = Phase.BODY, True
+        self._body_bytes = self._body_before = 0
+        self._wait(self._limits.body_seconds, self._body_late)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._phase = Phase.RECEIVED
+        self._header_bytes = 0
+        self._stop_waiting()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stop_write_timer()
+        self._write_timer = self.loop.call_later(self._limits.write_seconds, self.drop, "answer_not_read")
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_write_timer()
+
+    def _header_late(self) -> None:
+        """Whoever waits for an answer may keep silent; everybody else has had a whole header's time."""
+        if self.busy:
+            self._wait(self._limits.header_seconds, self._header_late)
+        else:
+            self._refuse(408, "The request did not come in time.", "header_too_slow")
+
+    def _body_late(self) -> None:
+        """A body is not late while it is we who do not take it in; nobody waits for one that is answered already."""
+        answered = self.cycle.response_complete
+        too_little = self._body_bytes - self._body_before < self._limits.body_least
+        if answered or (too_little and not self.flow.read_paused):
+            self.drop("body_too_slow")
+            return
+        self._body_before = self._body_bytes
+        self._wait(self._limits.body_seconds, self._body_late)
+
+    def _refuse_unreadable(self, error: httptools.HttpParserError) -> None:
+        if isinstance(error.__context__, _TooMuch):
+            self._refuse(431, "The request has too many headers, or too many requests wait.", "too_many_headers")
+        else:
+            self._refuse(400, "This is not an HTTP request.", "not_http")
+
+    def _refuse(self, status: int, detail: str, reason: str) -> None:
+        self._port.tell("web.cut", reason=reason)
+        if not self.transport.is_closing() and not self._answering:
+            self.transport.write(_answer(status, detail))
+        self.transport.close()
+
+    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+        self._stop_waiting()
+        self._timer = self.loop.call_later(seconds, self._over, then)
+
+    def _over(self, then: Callable[[], None]) -> None:
+        self._timer = None
+        if not self.transport.is_closing():
+            then()
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+
+def _answer(status: int, detail: str) -> bytes:
+    title = HTTPStatus(status).phrase
+    body = json.dumps({"type": "http", "title": title, "detail": detail, "hint": "", "status": status}).encode()
+    head = f"HTTP/1.1 {status} {title}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n"
+    return f"{head}content-type: {MEDIA_TYPE}\r\n\r\n".encode() + body
