@@ -132,6 +132,11 @@ async def test_a_bug_tells_nothing_of_its_inside(city: Served, monkeypatch: pyte
     assert "secret" not in found.text
 
 
+@pytest.mark.parametrize("path", ["/healthz/", "/healthzz", "/healthz/api/v1/configurations", "/readyz/x", "/health"])
+async def test_only_the_very_paths_of_health_are_open(city: Served, path: str) -> None:
+    assert (await city.call("GET", path)).status_code == 401
+
+
 async def test_a_web_socket_without_a_token_is_closed() -> None:
     sent: list[dict[str, object]] = []
 
