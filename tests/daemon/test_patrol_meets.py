@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from patrol_town import Town, a_town, agent
@@ -11,39 +12,61 @@ from patrol_town import Town, a_town, agent
 from lamplighter.adapters.sessions.fake import FakeProvider
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
+from lamplighter.ports.sessions import GRACE
 from lamplighter.testing.puppets import until
 
 
 class Gated(FakeProvider):
-    """Holds a start that has been made, or a look that has been taken, until the test lets it go on."""
+    """Holds the next call at a named point until the test lets it go on."""
 
-    start_held: asyncio.Event | None = None
-    look_held: asyncio.Event | None = None
-    reached: asyncio.Event
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._gates: dict[str, Gate] = {}
+
+    def hold(self, point: str) -> "Gate":
+        """`start` and `stop`: before it is done; `started` and `look`: after, and before it is told."""
+        self._gates[point] = Gate()
+        return self._gates[point]
 
     async def start(self, spec: SessionSpec) -> Seen:
+        await self._pass("start")
         found = await super().start(spec)
-        held, self.start_held = self.start_held, None
-        await self._hold(held)
+        await self._pass("started")
         return found
+
+    async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
+        await self._pass("stop")
+        await super().stop(name, grace=grace)
 
     async def seen(self) -> Mapping[SessionName, Seen]:
         found = await super().seen()
-        held, self.look_held = self.look_held, None
-        await self._hold(held)
+        await self._pass("look")
         return found
 
-    async def _hold(self, gate: asyncio.Event | None) -> None:
+    async def _pass(self, point: str) -> None:
+        gate = self._gates.pop(point, None)
         if gate is not None:
-            self.reached.set()
-            await gate.wait()
+            gate.reached.set()
+            await gate.opened.wait()
+
+
+class Gate:
+    def __init__(self) -> None:
+        self.reached, self.opened = asyncio.Event(), asyncio.Event()
+
+    async def wait(self) -> None:
+        """Until somebody stands before it."""
+        async with asyncio.timeout(10):
+            await self.reached.wait()
+
+    def open(self) -> None:
+        self.opened.set()
 
 
 @pytest.fixture
 async def town() -> AsyncIterator[Town]:
     async with a_town("fake") as made:
         made.provider = Gated(made.clock, made.ids, city=made.city_id, world=made.world)
-        made.provider.reached = asyncio.Event()
         made.declare(agent("mayor"))
         yield made
 
@@ -53,15 +76,14 @@ def starts(town: Town) -> int:
 
 
 async def test_a_session_that_ends_while_its_start_is_being_finished_is_relit_without_another_look(town: Town) -> None:
-    gate = town.provider.start_held = asyncio.Event()
+    gate = town.provider.hold("started")
     running = asyncio.create_task(town.patrol.run())
     await town.patrol.tick()
-    async with asyncio.timeout(10):
-        await town.provider.reached.wait()
+    await gate.wait()
     town.provider.end(town.session("mayor"), 3)
     await asyncio.wait({running}, timeout=0.05)  # the end is heard while the start is under way
     assert starts(town) == 1
-    gate.set()
+    gate.open()
 
     async def relit() -> bool:
         return starts(town) == 2
@@ -77,37 +99,42 @@ async def test_a_look_does_not_overwrite_what_changed_while_it_was_taken(town: T
     await town.patrolled()
     name = town.session("mayor")
     before = town.patrol.sight[name].session_id
-    gate = town.provider.look_held = asyncio.Event()
+    gate = town.provider.hold("look")
     looking = asyncio.create_task(town.patrol.tick())
-    async with asyncio.timeout(10):
-        await town.provider.reached.wait()
-        assert await town.patrol.kill(name, "ada")
-        gate.set()
-        await looking
+    await gate.wait()
+    assert await town.patrol.kill(name, "ada")
+    gate.open()
+    await looking
     seen = town.patrol.sight.get(name)
     assert seen is None or seen.session_id != before
     await town.patrol.settled()
     assert starts(town) == 2
 
 
-async def test_a_look_leaves_in_sight_what_was_started_while_it_was_taken(town: Town) -> None:
-    """It would be started a second time, were it forgotten."""
-    gate = town.provider.look_held = asyncio.Event()
-    first = asyncio.create_task(town.patrol.tick())
-    async with asyncio.timeout(10):
-        await town.provider.reached.wait()
-        held = town.provider.start_held = asyncio.Event()
-        gate.set()
-        await first
-        town.provider.reached.clear()
-        second_look = town.provider.look_held = asyncio.Event()
-        second = asyncio.create_task(town.patrol.tick())
-        held.set()
-        second_look.set()
-        await second
-    await town.patrol.settled()
-    assert starts(town) == 1
-    assert await town.alive() == ["mayor"]
+async def test_a_look_does_not_overwrite_what_an_action_under_way_has_changed(town: Town) -> None:
+    """The action stops the session and cannot start it again: a look from before must not call it alive."""
+    await town.patrolled()
+    name = town.session("mayor")
+    await town.provider.set_meta(name, meta.RESTART_REQUESTED, "by ada")
+    stop = town.provider.hold("stop")
+    await town.patrol.tick()
+    await stop.wait()
+    look = town.provider.hold("look")
+    looking = asyncio.create_task(town.patrol.tick())
+    await look.wait()
+    start = town.provider.hold("start")
+    town.provider.no_start[name] = "no disk"
+    stop.open()
+    await start.wait()
+    look.open()
+    await looking
+    start.open()
+
+    async def tried() -> bool:
+        return "agent mayor" in town.patrol.problems
+
+    await until(tried)
+    assert name not in town.patrol.sight
 
 
 async def test_the_session_of_a_run_is_none_of_the_patrol_s(town: Town) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from automation_city import City
 
 from lamplighter.domain.delivery.outbox import Item, ItemKind, ItemState, NotClaimed
-from lamplighter.domain.runs.lease import void
+from lamplighter.domain.runs.lease import LEASE, void
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services import cooking, outbox, owners, runs
 from lamplighter.store.owners import Owner
@@ -91,3 +92,15 @@ def test_a_wisp_that_cannot_be_cooked_elsewhere_fails_its_run(city: City) -> Non
     city.run(outbox.failed, cook, "no such store", permanent=True, ids=city.ids, act=city.act)
     row = city.get(run)
     assert (row.run.state, row.run.reason, row.run.error) == (RunState.FAILED, "delivery_failed", "no such store")
+
+
+def test_renewing_a_lease_never_shortens_it(city: City) -> None:
+    city.add("a", gate="cooldown", interval="1h")
+    started = city.start(city.tick().fired[0], NEW)
+    held, run = {started.run.id: started.run.lease.version}, started.run.id
+    earlier = city.clock.now() - timedelta(minutes=1)  # the clock of this machine was set back
+    assert city.run(runs.renew, held, NEW.owner, earlier) == set()
+    assert city.get(run).run.lease.expires_at == started.run.lease.expires_at
+    city.advance(minutes=1)
+    assert city.run(runs.renew, held, NEW.owner, city.clock.now()) == set()
+    assert city.get(run).run.lease.expires_at == city.clock.now() + LEASE
