@@ -74,11 +74,6 @@ def test_chance_is_injected() -> None:
     assert uses(CHANCE, set()) == []
 
 
-def test_time_limits_hold_in_cancelled_tasks_too() -> None:
-    """asyncio.timeout of Python 3.11 does not; see kit/time_limit.py."""
-    assert uses({"asyncio.timeout", "asyncio.wait_for"}, set()) == []
-
-
 def test_sql_lives_in_the_store_only() -> None:
     found = [
         f"{module}:{node.lineno}"

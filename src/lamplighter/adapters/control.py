@@ -61,10 +61,10 @@ class ControlServer:
             writer.close()
 
     async def _answer(self, reader: "asyncio.StreamReader", writer: "asyncio.StreamWriter") -> Mapping[str, Any]:
-        from lamplighter.kit.time_limit import TimeLimit
+        import asyncio
 
         try:
-            async with TimeLimit(READ_SECONDS):
+            async with asyncio.timeout(READ_SECONDS):
                 line = await reader.readline()
             # Only now: who is refused before his words are taken in finds the line broken, and never reads the answer.
             if not _same_user(writer.get_extra_info("socket")):

@@ -14,7 +14,6 @@ from lamplighter.domain.city.session_env import session_environment
 from lamplighter.domain.city.variables import work_dir
 from lamplighter.domain.sessions.pools import demand_of
 from lamplighter.kit.errors import LampError
-from lamplighter.kit.time_limit import TimeLimit
 
 LIMIT = timedelta(seconds=30)
 _SHOWN = 200
@@ -52,7 +51,7 @@ class ShellPoolCheck:
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:
-            async with TimeLimit(self.limit.total_seconds()):
+            async with asyncio.timeout(self.limit.total_seconds()):
                 out, err = await process.communicate()
         except TimeoutError:
             raise CheckFailed(pool, f"took longer than {self.limit.total_seconds():g} s") from None

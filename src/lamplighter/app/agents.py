@@ -24,7 +24,6 @@ from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.kit import aio
 from lamplighter.kit.errors import Conflict, NotFound, Unavailable
 from lamplighter.kit.nearest import full_stop
-from lamplighter.kit.time_limit import TimeLimit
 from lamplighter.ports.sessions import SessionProvider, SessionUnknown
 from lamplighter.services import sessions
 from lamplighter.services.agents import View, agent_rows
@@ -247,7 +246,7 @@ class Agents:
 
 async def _successor(provider: SessionProvider, before: Seen) -> str:
     try:
-        async with TimeLimit(RESTART_LIMIT_S):
+        async with asyncio.timeout(RESTART_LIMIT_S):
             seen = await provider.see(before.name)
             while seen is None or not seen.alive or seen.session_id == before.session_id:
                 await asyncio.sleep(POLL_S)

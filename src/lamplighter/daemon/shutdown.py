@@ -10,7 +10,6 @@ from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.outlook import agent_of
 from lamplighter.kit import log
 from lamplighter.kit.errors import LampError
-from lamplighter.kit.time_limit import TimeLimit
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.store.sessions import SessionEnd
 
@@ -113,7 +112,7 @@ async def _gone(
     """Until none of them lives, by what the provider tells; what it may have missed is looked for at the end."""
     left = set(alive)
     try:
-        async with TimeLimit(within.total_seconds()):
+        async with asyncio.timeout(within.total_seconds()):
             async for name in ended:
                 if name in left and not _lives(await provider.see(name)):
                     left.discard(name)

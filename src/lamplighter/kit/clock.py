@@ -30,10 +30,10 @@ class SystemClock:
         return time.monotonic()
 
     async def wait(self, wake: "asyncio.Event", *, at_most: timedelta) -> bool:
-        from lamplighter.kit.time_limit import TimeLimit
+        import asyncio
 
         try:
-            async with TimeLimit(max(at_most.total_seconds(), 0)):
+            async with asyncio.timeout(max(at_most.total_seconds(), 0)):
                 await wake.wait()
         except TimeoutError:
             return False

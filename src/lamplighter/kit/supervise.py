@@ -10,7 +10,6 @@ from lamplighter.kit import log
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import Fenced, Kind, LampError
-from lamplighter.kit.time_limit import TimeLimit
 
 FIRST_DELAY = timedelta(milliseconds=100)
 LONGEST_DELAY = timedelta(seconds=5)
@@ -104,7 +103,7 @@ class Supervisor:
         dropped = self._fenced and child.dropped_when_fenced
         if child.stop is not None and not task.done() and not dropped:
             try:
-                async with TimeLimit(child.stop_within.total_seconds()):
+                async with asyncio.timeout(child.stop_within.total_seconds()):
                     await child.stop()
                     await asyncio.wait({task})
             except TimeoutError:

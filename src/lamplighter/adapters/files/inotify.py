@@ -10,8 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from lamplighter.kit.time_limit import TimeLimit
-
 _MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED, _CREATE, _DELETE, _SELF = 0x2, 0x4, 0x8, 0xC0, 0x100, 0x200, 0xC00
 _MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _SELF | 0x01000000  # the last: only directories
 _HEAD = struct.Struct("iIII")
@@ -56,7 +54,7 @@ async def _gathered(heard: asyncio.Event, stop: asyncio.Event, quiet: timedelta,
     while heard.is_set() and not stop.is_set() and loop.time() < until:
         heard.clear()
         with contextlib.suppress(TimeoutError):
-            async with TimeLimit(quiet.total_seconds()):
+            async with asyncio.timeout(quiet.total_seconds()):
                 await heard.wait()
     if not stop.is_set():
         heard.clear()

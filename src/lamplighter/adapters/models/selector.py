@@ -1,5 +1,6 @@
 """Picks a configuration by asking any model that speaks OpenAI's or Anthropic's protocol."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,6 @@ import httpx
 from lamplighter.domain.runs.selection import CALL_FAILED, answer, instructions, question
 from lamplighter.domain.runs.target import NO_CANDIDATES, Candidate, NotSelected, Selection
 from lamplighter.kit.masking import masked
-from lamplighter.kit.time_limit import TimeLimit
 
 LIMIT = timedelta(seconds=15)
 MOST_TOKENS = 256
@@ -64,7 +64,7 @@ class ModelSelector:
         if self._endpoint is None:
             return NotSelected(f"{CALL_FAILED}: no model is configured; set LAMP_SELECTOR_MODEL")
         try:
-            async with TimeLimit(self._limit.total_seconds()):
+            async with asyncio.timeout(self._limit.total_seconds()):
                 said = await _asked(self._endpoint, instructions(candidates), question(payload))
         except TimeoutError:
             return NotSelected(f"{CALL_FAILED}: no answer within {self._limit.total_seconds():g} s")

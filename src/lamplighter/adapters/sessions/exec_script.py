@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from lamplighter.kit.errors import LampError
-from lamplighter.kit.time_limit import TimeLimit
 from lamplighter.ports.sessions import ProviderUnavailable
 
 CALL_LIMIT = timedelta(seconds=30)
@@ -61,7 +60,7 @@ async def _within(
     process: asyncio.subprocess.Process, stdin: bytes, within: timedelta, what: str
 ) -> tuple[bytes, bytes]:
     try:
-        async with TimeLimit(within.total_seconds()):
+        async with asyncio.timeout(within.total_seconds()):
             return await process.communicate(stdin)
     except TimeoutError:
         raise ProviderUnavailable(f"{what} did not answer within {within.total_seconds():g} s.") from None

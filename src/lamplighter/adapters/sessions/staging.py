@@ -10,7 +10,6 @@ from pathlib import Path
 
 from lamplighter.domain.sessions.model import SessionSpec
 from lamplighter.kit.errors import LampError
-from lamplighter.kit.time_limit import TimeLimit
 from lamplighter.ports.sessions import StartFailed
 
 _OUTPUT_KEPT = 500
@@ -71,7 +70,7 @@ async def run(command: str, *, work_dir: str, env: Mapping[str, str], within: ti
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:
-        async with TimeLimit(within.total_seconds()):
+        async with asyncio.timeout(within.total_seconds()):
             output, _ = await process.communicate()
     except TimeoutError:
         raise SetupFailed(f"`{command}` took longer than {within.total_seconds():g} s.") from None

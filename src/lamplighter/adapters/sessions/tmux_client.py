@@ -10,7 +10,6 @@ from pathlib import Path
 from lamplighter.adapters.sessions.tmux_control import Line, LineLost, Refused, open_line
 from lamplighter.adapters.sessions.tmux_words import THEN, arguments_of
 from lamplighter.kit import log
-from lamplighter.kit.time_limit import TimeLimit
 from lamplighter.ports.sessions import ProviderUnavailable
 
 CALL_LIMIT = timedelta(seconds=30)
@@ -130,7 +129,7 @@ class TmuxClient:
 
     async def _ask(self, line: Line, words: tuple[str, ...]) -> str:
         try:
-            async with TimeLimit(CALL_LIMIT.total_seconds()):
+            async with asyncio.timeout(CALL_LIMIT.total_seconds()):
                 return await line.ask(words)
         except Refused as refused:
             raise _told(refused.message, words) from None

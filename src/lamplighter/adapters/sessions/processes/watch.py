@@ -9,7 +9,6 @@ from datetime import timedelta
 from functools import partial
 
 from lamplighter.adapters.sessions.processes.table import Identity, is_alive
-from lamplighter.kit.time_limit import TimeLimit
 
 Ended = Callable[[], None]
 _POLL_S = 0.05
@@ -37,7 +36,7 @@ async def all_ended(processes: Iterable[Identity], within: timedelta) -> bool:
 
     cancels = [watch(who, partial(strike, who)) for who in tuple(left)]
     try:
-        async with TimeLimit(within.total_seconds()):
+        async with asyncio.timeout(within.total_seconds()):
             await done.wait()
     except TimeoutError:
         return False
