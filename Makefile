@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help up test torture check fast format bench clean
+.PHONY: help up test torture mutants check fast format bench clean
 
 help: ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,6 +21,9 @@ test: $(BIN)/.installed-test $(BIN)/.installed-agents ## every test, with Postgr
 
 torture: $(BIN)/.installed-test ## long drills, one JSON line each; DRILLS=name picks some
 	$(BIN)/python -m pytest -q -p no:randomly -m torture tests/torture $(if $(DRILLS),-k "$(DRILLS)")
+
+mutants: $(BIN)/.installed-test ## small changes to the code that no test notices; PATHS=files, MOST=how many, TESTS=which
+	$(BIN)/python tools/mutate.py $(PATHS) $(if $(MOST),--most $(MOST)) $(if $(TESTS),--tests "$(TESTS)")
 
 check: $(BIN)/.installed-check ## format, lint, types, layers, then every test
 	$(BIN)/ruff format --check .

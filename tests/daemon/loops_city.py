@@ -1,6 +1,7 @@
 """A city whose loops run inside the test: real commands, a real SQLite file, wake-ups in the process."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,8 +30,8 @@ from lamplighter.store.place import Place, open_store
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.wakes import Wakes
 
-CITY = f"cty_loops{os.getpid()}"
-"""Its own for every process: whoever tidies up a city ends what carries its mark, also what another test started."""
+CITY = f"cty_{os.urandom(6).hex()}"
+"""Its own for every process of tests: whoever tidies up a city ends all that carries its mark on this machine."""
 WITHIN = 30
 
 
@@ -117,6 +118,16 @@ class Loops:
 
     async def get(self, run: str) -> RunRow:
         return await self.store.read(runs.get, run)
+
+    def sleepers(self) -> list[int]:
+        """The processes of `sleep` that were started below this city's directory, which no other test shares."""
+        return [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit() and self._sleeps(one)]
+
+    def _sleeps(self, process: Path) -> bool:
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is another user's
+            program = (process / "cmdline").read_bytes().split(b"\0")[0]
+            return program == b"sleep" and (process / "cwd").readlink().is_relative_to(self.root)
+        return False
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         """Until it holds, looked at often: not every step of a run wakes somebody."""

@@ -1,11 +1,9 @@
 """Agent runs with real sessions: a shell for an agent, started once, followed, judged, stopped with all its tree."""
 
 import asyncio
-import contextlib
 import io
 import json
 import os
-import re
 import subprocess
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -16,7 +14,6 @@ import pytest
 import structlog
 from loops_city import Loops
 
-from lamplighter.adapters.sessions.processes.table import all_processes
 from lamplighter.daemon.run_upkeep import RunUpkeep
 from lamplighter.domain.access import of_run, owner
 from lamplighter.domain.city.model import Configuration
@@ -49,13 +46,8 @@ async def loops(place: Place, tmp_path: Path) -> AsyncIterator[Loops]:
     await found.store.close()
 
 
-def own(text: str) -> str:
-    """A nap of this very process: the same test may run beside this one, on the other database."""
-    return re.sub(r"sleep (\d+)", rf"sleep \1.{os.getpid()}", text)
-
-
 async def add(loops: Loops, name: str, script: str, **keys: Any) -> None:
-    agent = {"prompt": own(script), "preset": "shell"} | keys.pop("agent", {})
+    agent = {"prompt": script, "preset": "shell"} | keys.pop("agent", {})
     await loops.add(name, agent=agent, **keys)
 
 
@@ -97,16 +89,6 @@ def said(run: str, **changes: Any) -> Any:
 async def complete(loops: Loops, run: str) -> None:
     service = Completions(loops.store, loops.clock, loops.ids)
     await service.complete(said(run), caller=of_run(run))
-
-
-def living(mark: str) -> list[str]:
-    found = []
-    for one in all_processes().values():
-        with contextlib.suppress(OSError):
-            line = Path(f"/proc/{one.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-            if own(mark) in line:
-                found.append(line)
-    return found
 
 
 async def types(loops: Loops, run: str) -> list[str]:
@@ -158,15 +140,15 @@ async def test_the_run_has_its_trigger_its_token_and_its_name(loops: Loops) -> N
 
 
 async def test_cancelling_ends_the_whole_tree(loops: Loops) -> None:
-    await add(loops, "long", "setsid sleep 4714 & sh -c 'setsid sleep 4714 & wait' & sleep 4714")
+    await add(loops, "long", "setsid sleep 4711 & sh -c 'setsid sleep 4711 & wait' & sleep 4711")
     run = await begin(loops, "long")
     async with asyncio.timeout(20):
-        while len(living("sleep 4714")) < 3:  # noqa: ASYNC110  other processes set no event of ours
+        while len(loops.sleepers()) < 3:  # noqa: ASYNC110  other processes set no event of ours
             await asyncio.sleep(0.01)
     await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
     row = await finished(loops, run)
     assert row.run.state is RunState.CANCELED
-    assert living("sleep 4714") == []
+    assert loops.sleepers() == []
     assert ("stop_session", "done") in await _items(loops, run)
 
 
@@ -178,21 +160,21 @@ async def _items(loops: Loops, run: str) -> list[tuple[str, str]]:
 
 
 async def test_at_its_deadline_a_run_times_out_with_its_whole_tree(loops: Loops) -> None:
-    await add(loops, "hangs", "setsid sleep 4715 & sleep 4715", deadline="1s")
+    await add(loops, "hangs", "setsid sleep 4711 & sleep 4711", deadline="1s")
     row = await loops.work("hangs")
     assert (row.run.state, row.run.reason) == (RunState.TIMED_OUT, "deadline_exceeded")
-    assert living("sleep 4715") == []
+    assert loops.sleepers() == []
     with pytest.raises(TooLate):
         await complete(loops, row.run.id)
 
 
 async def test_a_run_that_is_silent_for_too_long_is_ended_with_its_whole_tree(loops: Loops) -> None:
-    await add(loops, "stuck", "echo thinking; setsid sleep 4719 & sleep 4719", idle_timeout="1s")
+    await add(loops, "stuck", "echo thinking; setsid sleep 4711 & sleep 4711", idle_timeout="1s")
     row = await loops.work("stuck")
     assert (row.run.state, row.run.reason) == (RunState.FAILED, "idle")
     assert row.run.error == "Its session said nothing for 1s."
     assert "thinking" in row.run.output_tail
-    assert living("sleep 4719") == []
+    assert loops.sleepers() == []
     with pytest.raises(TooLate):
         await complete(loops, row.run.id)
 
@@ -206,7 +188,7 @@ async def test_a_run_that_goes_on_talking_is_not_ended_for_silence(loops: Loops)
 
 async def test_a_silent_run_whose_worker_is_gone_is_ended_at_the_periodic_pass(loops: Loops) -> None:
     loops.parts.scene.city = replace_runs(loops, idle_timeout=timedelta(seconds=1))
-    await add(loops, "stuck", "sleep 4720")
+    await add(loops, "stuck", "sleep 4711")
     run = await begin(loops, "stuck")
     for task in set(loops.parts.worker.tasks.running):
         task.cancel()
@@ -218,16 +200,16 @@ async def test_a_silent_run_whose_worker_is_gone_is_ended_at_the_periodic_pass(l
     await loops.parts.finalizer.tick()
     assert (await loops.get(run)).run.reason == "idle"
     await loops.parts.dispatcher.drain()
-    assert living("sleep 4720") == []
+    assert loops.sleepers() == []
 
 
 async def test_stopping_the_city_interrupts_the_run_its_processes_first(loops: Loops) -> None:
-    await add(loops, "long", "sleep 4716")
+    await add(loops, "long", "sleep 4711")
     run = await begin(loops, "long")
     await loops.parts.dispatcher.stop()
     row = await loops.get(run)
     assert (row.run.state, row.run.reason) == (RunState.FAILED, "interrupted")
-    assert living("sleep 4716") == []
+    assert loops.sleepers() == []
 
 
 async def test_case_20_of_schedules_a_run_outlives_its_worker_and_is_followed_by_the_next(loops: Loops) -> None:
@@ -276,7 +258,7 @@ async def test_case_20_a_start_that_was_cut_off_before_it_was_told_is_taken_up(l
 
 async def test_a_run_that_was_completed_before_its_start_was_told_has_its_session_on_record(loops: Loops) -> None:
     """Its worker died between the two, and its program spoke to another."""
-    await add(loops, "fast", "echo begun; sleep 4720")
+    await add(loops, "fast", "echo begun; sleep 4711")
     run = await begin(loops, "fast")
     for task in set(loops.parts.worker.tasks.running):
         task.cancel()
@@ -293,7 +275,7 @@ async def test_a_run_that_was_completed_before_its_start_was_told_has_its_sessio
     assert (session.outcome, session.summary, session.ended_at is not None) == ("succeeded", "Lit.", True)
     told = await loops.store.read(transcripts.of_run, run)
     assert [one.body["text"] for one in told if one.kind == "text"] == ["begun"]
-    assert living("sleep 4720") == []
+    assert loops.sleepers() == []
 
 
 async def test_a_session_goes_on_when_its_configuration_is_gone(loops: Loops) -> None:
@@ -435,7 +417,7 @@ async def test_a_precheck_that_finds_nothing_to_do_starts_no_agent(loops: Loops)
 
 
 async def test_a_finalizer_judges_runs_whose_worker_is_gone(loops: Loops, request: pytest.FixtureRequest) -> None:
-    await add(loops, "hangs", "sleep 4717", deadline="1s")
+    await add(loops, "hangs", "sleep 4711", deadline="1s")
     run = await begin(loops, "hangs")
     for task in set(loops.parts.worker.tasks.running):
         task.cancel()
@@ -450,18 +432,18 @@ async def test_a_finalizer_judges_runs_whose_worker_is_gone(loops: Loops, reques
     (told,) = [line for line in lines.getvalue().splitlines() if "finalizer.ended_run" in line]
     assert f"reason=deadline_exceeded run={run} verdict=timed_out" in told
     await loops.parts.dispatcher.drain()
-    assert living("sleep 4717") == []
+    assert loops.sleepers() == []
 
 
 async def test_what_a_dead_worker_left_of_an_ended_run_is_tidied(loops: Loops) -> None:
-    await add(loops, "hangs", "sleep 4718")
+    await add(loops, "hangs", "sleep 4711")
     run = await begin(loops, "hangs")
     for task in set(loops.parts.worker.tasks.running):
         task.cancel()
     await loops.parts.worker.tasks.all_done()
     await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
     await loops.parts.worker.tidy()
-    assert living("sleep 4718") == []
+    assert loops.sleepers() == []
     (session,) = await loops.store.read(lambda tx: tx.sessions.of_run(run))
     assert session.ended_at is not None
 

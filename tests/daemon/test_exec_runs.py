@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from loops_city import Loops
 
-from lamplighter.adapters.sessions.processes.table import all_processes
 from lamplighter.domain.runs.completion import NotAnAgents, parse
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.clock import SystemClock
@@ -66,26 +65,18 @@ async def test_case_18_the_child_sees_its_directory_its_run_and_its_trigger(loop
 
 
 async def test_case_19_a_command_past_its_limit_is_ended_with_its_children(loops: Loops) -> None:
-    nap = f"4711.{os.getpid()}"  # its own: tests that run beside this one sleep too
-    await loops.add("stuck", exec=f"sleep {nap} & (setsid sleep {nap} &) ; sleep {nap}", timeout="300ms")
+    await loops.add("stuck", exec="sleep 4711 & (setsid sleep 4711 &) ; sleep 4711", timeout="300ms")
     row = await loops.work("stuck")
     assert (row.run.state, row.run.reason, row.run.exit_code) == (RunState.FAILED, "timeout", None)
-    assert [one for one in all_processes().values() if nap in _line(one.pid)] == []
-
-
-def _line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
+    assert loops.sleepers() == []
 
 
 async def _largest(home: Path, ended: asyncio.Event) -> int:
     """The most that a command's output took on the disk, looked at every few milliseconds."""
     largest = 0
     while not await SystemClock().wait(ended, at_most=timedelta(milliseconds=5)):
-        for path in home.glob("output*"):
-            with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError):  # not there yet, or put away already: the directory too
+            for path in home.glob("output*"):
                 largest = max(largest, path.stat().st_blocks * 512)
     return largest
 
@@ -133,7 +124,7 @@ async def test_case_12_a_directory_that_vanished_is_skipped_and_counts_until_it_
 
 
 async def test_stopping_the_city_ends_what_runs_as_interrupted(loops: Loops) -> None:
-    await loops.add("long", exec="echo begun; sleep 4712")
+    await loops.add("long", exec="echo begun; sleep 4711")
     run = await loops.fire("long")
     await loops.parts.dispatcher.tick()
     await loops.until(lambda: _running(loops, run))
@@ -141,7 +132,7 @@ async def test_stopping_the_city_ends_what_runs_as_interrupted(loops: Loops) -> 
     await loops.parts.dispatcher.stop()
     row = await loops.get(run)
     assert (row.run.state, row.run.reason, row.run.output_tail) == (RunState.FAILED, "interrupted", "begun\n")
-    assert [one for one in all_processes().values() if "4712" in _line(one.pid)] == []
+    assert loops.sleepers() == []
 
 
 async def _running(loops: Loops, run: str) -> bool:
@@ -168,17 +159,17 @@ async def _begun_and_cancelled(loops: Loops, name: str) -> str:
 
 async def test_the_deadline_of_a_command_is_kept_to_the_second_and_its_output_too(loops: Loops) -> None:
     """Nobody ticks here: whoever runs it sees to it."""
-    await loops.add("late", exec="echo I was here; sleep 4721", deadline="1s")
+    await loops.add("late", exec="echo I was here; sleep 4711", deadline="1s")
     row = await loops.work("late")
     assert (row.run.state, row.run.reason, row.run.output_tail) == (
         RunState.TIMED_OUT, "deadline_exceeded", "I was here\n",
     )  # fmt: skip
     assert "its deadline came" in row.run.error
-    assert [one for one in all_processes().values() if "4721" in _line(one.pid)] == []
+    assert loops.sleepers() == []
 
 
 async def test_a_cancelled_run_keeps_what_its_command_had_said(loops: Loops) -> None:
-    await loops.add("long", exec="echo begun; sleep 4722")
+    await loops.add("long", exec="echo begun; sleep 4711")
     run = await _begun_and_cancelled(loops, "long")
     row = await loops.get(run)
     assert (row.run.state, row.run.output_tail) == (RunState.CANCELED, "begun\n")
@@ -186,7 +177,7 @@ async def test_a_cancelled_run_keeps_what_its_command_had_said(loops: Loops) -> 
 
 
 async def test_a_command_is_not_completed_by_word(loops: Loops) -> None:
-    await loops.add("long", exec="sleep 4723")
+    await loops.add("long", exec="sleep 4711")
     run = await loops.fire("long")
     said = parse({"run_id": run, "completion_id": "cmp_1", "outcome": "succeeded"})
     with pytest.raises(NotAnAgents, match="ends when its command"):
@@ -197,7 +188,7 @@ async def test_a_command_is_not_completed_by_word(loops: Loops) -> None:
 async def test_a_run_that_waits_for_its_place_can_be_cancelled(loops: Loops) -> None:
     """It is called running, for whoever fired it started it; its command never runs."""
     loops.parts.worker._room._places = asyncio.Semaphore(1)
-    await loops.add("long", exec="echo $LAMP_RUN_ID >> ran; sleep 60", overlap="allow")
+    await loops.add("long", exec="echo $LAMP_RUN_ID >> ran; sleep 4711", overlap="allow")
     watching = asyncio.create_task(loops.parts.worker.loop())
     first, second = [(await loops.parts.worker.fire(ByHand("long"), act=loops.act)).run for _ in range(2)]
     ran = loops.root / "ran"
@@ -205,17 +196,18 @@ async def test_a_run_that_waits_for_its_place_can_be_cancelled(loops: Loops) -> 
     assert (await loops.get(second)).run.state is RunState.RUNNING
     for run in (second, first):
         await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
-    await loops.parts.worker.tasks.all_done()
+    async with asyncio.timeout(30):  # half of what the next look without a wake-up would take
+        await loops.parts.worker.tasks.all_done()
     watching.cancel()
     assert ran.read_text().split() == [first]
     assert {(await loops.get(run)).run.state for run in (first, second)} == {RunState.CANCELED}
 
 
 async def test_cancelling_a_run_ends_its_processes_at_once(loops: Loops) -> None:
-    await loops.add("long", exec="echo begun; sleep 4713")
+    await loops.add("long", exec="echo begun; sleep 4711")
     run = await _begun_and_cancelled(loops, "long")
     assert (await loops.get(run)).run.state is RunState.CANCELED
-    assert [one for one in all_processes().values() if "4713" in _line(one.pid)] == []
+    assert loops.sleepers() == []
     assert list((loops.root / ".gc" / "commands").iterdir()) == []
 
 

@@ -3,19 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
-from served import OTHER, RUN, Served, keep
+from served import Served
 
-from lamplighter.domain.runs.model import RunState
+from lamplighter.domain.runs.model import By, Mover, RunState
+from lamplighter.domain.runs.prompt import completion_id
+from lamplighter.services import runs
 from mcp import Client
 
-ARGS: dict[str, Any] = {"run_id": RUN, "completion_id": f"run:{RUN}:completion:v1", "outcome": "succeeded"}
+
+def args(city: Served, **changes: Any) -> dict[str, Any]:
+    return {"run_id": city.run, "completion_id": completion_id(city.run), "outcome": "succeeded"} | changes
 
 
 @asynccontextmanager
@@ -55,22 +58,22 @@ async def test_the_owner_is_shown_all(city: Served) -> None:
 @pytest.mark.parametrize("name", ["automation_complete", "automation.complete"])
 async def test_the_completion_tool_ends_the_run_under_both_spellings(city: Served, name: str) -> None:
     async with client(city, city.of_run()) as tools:
-        done = await tools.call_tool(name, ARGS | {"summary_markdown": "Lit.", "security_risk": "LOW"})
-        again = await tools.call_tool("automation_complete", {"summary_markdown": "Lit.", **ARGS})
+        done = await tools.call_tool(name, args(city, summary_markdown="Lit.", security_risk="LOW"))
+        again = await tools.call_tool("automation_complete", {"summary_markdown": "Lit.", **args(city)})
     assert done.structured_content == {
-        "run": RUN, "state": "succeeded", "replayed": False, "message": "The completion is recorded.",
+        "run": city.run, "state": "succeeded", "replayed": False, "message": "The completion is recorded.",
     }  # fmt: skip
     assert again.structured_content is not None
     assert again.structured_content["replayed"] is True
-    assert (city.runs.runs[RUN].state, city.runs.runs[RUN].summary) == (RunState.SUCCEEDED, "Lit.")
+    assert (city.row().run.state, city.row().run.summary) == (RunState.SUCCEEDED, "Lit.")
 
 
 async def test_refusals_are_answers_that_say_what_to_do(city: Served) -> None:
     async with client(city, city.of_run()) as tools:
-        other = await tools.call_tool("automation_complete", ARGS | {"run_id": OTHER})
+        other = await tools.call_tool("automation_complete", args(city, run_id=city.other))
         wrong = await tools.call_tool("automation_complete", {"outcome": "done"})
-        await tools.call_tool("automation_complete", ARGS)
-        changed = await tools.call_tool("automation_complete", ARGS | {"outcome": "failed"})
+        await tools.call_tool("automation_complete", args(city))
+        changed = await tools.call_tool("automation_complete", args(city, outcome="failed"))
         hidden = await tools.call_tool("bead_create", {"title": "x"})
     assert "may not complete" in said(other)
     assert "run_id" in said(wrong)
@@ -78,16 +81,18 @@ async def test_refusals_are_answers_that_say_what_to_do(city: Served) -> None:
     assert "already completed" in said(changed)
     assert "no tool bead_create" in said(hidden)
     assert all(result.is_error for result in (other, wrong, changed, hidden))
-    assert city.runs.runs[OTHER].state is RunState.RUNNING
+    assert city.row(city.other).run.state is RunState.RUNNING
 
 
 async def test_a_late_completion_is_recorded_and_refused(city: Served) -> None:
-    city.runs.runs[RUN] = replace(city.runs.runs[RUN], state=RunState.TIMED_OUT, reason="deadline_exceeded")
+    ending = runs.Ending(RunState.TIMED_OUT, "deadline_exceeded")
+    by = By(Mover.FINALIZER, "finalizer")
+    city.opened.store.transact(runs.end, city.run, ending, by, ids=city.opened.ids, act=city.opened.act())
     async with client(city, city.of_run()) as tools:
-        late = await tools.call_tool("automation_complete", ARGS)
+        late = await tools.call_tool("automation_complete", args(city))
     assert late.is_error
     assert "deadline_exceeded" in said(late)
-    assert [one.run for one in city.runs.late] == [RUN]
+    assert city.timeline()[-1] == "late_completion"
 
 
 async def test_events_carry_the_run_that_emitted_them(city: Served) -> None:
@@ -97,39 +102,41 @@ async def test_events_carry_the_run_that_emitted_them(city: Served) -> None:
     assert not done.is_error
     assert refused.is_error
     event = city.events()[-1]
-    assert (event.type, event.run, event.actor, event.payload) == ("deploy.finished", RUN, f"run:{RUN}", {"ok": True})
+    assert (event.type, event.run, event.actor, event.payload) == (
+        "deploy.finished",
+        city.run,
+        f"run:{city.run}",
+        {"ok": True},
+    )
 
 
 async def test_after_the_end_of_its_run_a_token_can_only_repeat_its_completion(city: Served) -> None:
-    ended = "run_" + "2" * 26
-    args = ARGS | {"run_id": ended, "completion_id": f"run:{ended}:completion:v1"}
-    row = replace(city.runs.runs[RUN], id=ended)
-    city.runs.runs[ended] = row
-    city.opened.store.transact(keep, [replace(row, state=RunState.SUCCEEDED)])
-    async with client(city, city.of_run(ended)) as tools:
-        await tools.call_tool("automation_complete", args)
-        again = await tools.call_tool("automation_complete", args)
-        changed = await tools.call_tool("automation_complete", args | {"outcome": "failed"})
+    async with client(city, city.of_run()) as tools:
+        await tools.call_tool("automation_complete", args(city))
+        told = city.events()
+        again = await tools.call_tool("automation_complete", args(city))
+        changed = await tools.call_tool("automation_complete", args(city, outcome="failed"))
         others = [("event_emit", {"type": "deploy.finished"}), ("bead_create", {"title": "x"}), ("bead_list", {}),
-                  ("automation_list", {}), ("run_get", {"run_id": ended})]  # fmt: skip
+                  ("automation_list", {}), ("run_get", {"run_id": city.run})]  # fmt: skip
         refused = [await tools.call_tool(name, given) for name, given in others]
     assert again.structured_content is not None
     assert again.structured_content["replayed"] is True
     assert all(one.is_error for one in (changed, *refused))
     assert "has ended as succeeded" in said(refused[0])
-    for method, path in (("GET", f"/api/v1/runs/{ended}"), ("GET", "/api/v1/configurations")):
-        assert (await city.call(method, path, headers=city.of_run(ended))).status_code == 403
-    assert city.events() == []
+    for method, path in (("GET", f"/api/v1/runs/{city.run}"), ("GET", "/api/v1/configurations")):
+        assert (await city.call(method, path, headers=city.of_run())).status_code == 403
+    assert city.events() == told
 
 
 async def test_an_event_that_only_the_product_emits_is_refused_to_everybody(city: Served) -> None:
+    told = city.events()
     for headers in (city.of_run(), city.owner):
         async with client(city, headers) as tools:
-            refused = await tools.call_tool("event_emit", {"type": "run.succeeded", "subject": RUN})
+            refused = await tools.call_tool("event_emit", {"type": "run.succeeded", "subject": city.run})
         assert refused.is_error
         assert "`run.*`" in said(refused)
         assert "my-run.succeeded" in said(refused)
-    assert city.events() == []
+    assert city.events() == told
 
 
 async def test_beads_go_through_their_life(city: Served) -> None:
@@ -174,12 +181,17 @@ async def test_rubbish_is_refused_by_name(city: Served, name: str, args: dict[st
 
 async def test_an_automation_that_an_agent_proposes_is_disabled(city: Served) -> None:
     async with client(city, city.owner) as tools:
-        proposed = {"name": "n", "action": {"kind": "exec", "command": "true"}, "enabled": True}
-        await tools.call_tool("automation_create", proposed)
+        action, triggers = {"kind": "exec", "command": "true"}, [{"kind": "cooldown", "interval": "1h"}]
+        proposed = {"name": "n", "action": action, "triggers": triggers, "enabled": True}
+        made = await tools.call_tool("automation_create", proposed)
         listed = await tools.call_tool("automation_list", {})
-        shown = await tools.call_tool("run_get", {"run_id": RUN})
-    assert city.automations.made[0]["enabled"] is False
-    assert listed.structured_content == {"automations": list(city.automations.made)}
+        shown = await tools.call_tool("run_get", {"run_id": city.run})
+    assert made.structured_content is not None
+    assert listed.structured_content is not None
+    assert made.structured_content["automation"]["enabled"] is False
+    assert [(one["name"], one["enabled"]) for one in listed.structured_content["automations"]] == [
+        ("light", True), ("n", False),
+    ]  # fmt: skip
     assert shown.structured_content is not None
     assert shown.structured_content["state"] == "running"
 
@@ -195,7 +207,7 @@ async def test_it_keeps_nothing_between_requests(city: Served) -> None:
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
-        "params": {"name": "automation_complete", "arguments": ARGS},
+        "params": {"name": "automation_complete", "arguments": args(city)},
     }
     found = await city.call("POST", "/mcp", headers=headers, body=call)
     assert found.status_code == 200
@@ -229,7 +241,7 @@ async def test_requests_that_are_no_calls_are_refused(city: Served) -> None:
     for raw in (b"", b"{", b"[]", b'{"jsonrpc": "2.0"}', b"\xff", b" " * ((1 << 20) + 1)):
         found = await city.call("POST", "/mcp", headers=headers, raw=raw)
         assert 400 <= found.status_code < 500
-    assert city.runs.said == []
+    assert "completion" not in city.timeline()
 
 
 @pytest.mark.parametrize("levels", [300, 2000, 100_000])

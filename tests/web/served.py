@@ -1,48 +1,74 @@
-"""A city whose API and tools are served on loopback, with runs in memory and beads and events for real."""
+"""A city whose API and tools are served on loopback, as the daemon serves them, with two runs at work in its store."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from lamplighter.adapters.files.secrets import city_key, owner_token
+from lamplighter.app.automations import rules_of
 from lamplighter.app.settings import Settings
 from lamplighter.app.surfaces import surface, toolbox
 from lamplighter.app.wiring import OpenCity, open_city
 from lamplighter.cli.main import run as lamp
 from lamplighter.domain.access import run_token
 from lamplighter.domain.events import Event, EventFilter
-from lamplighter.domain.runs.model import Run, RunState
+from lamplighter.domain.runs.prompt import completion_id
+from lamplighter.domain.runs.target import resolve
+from lamplighter.services import automations, configurations, enriching, executing, firing, outbox, runs
+from lamplighter.services.completing import Completions
 from lamplighter.services.configurations import Configurations
+from lamplighter.services.tool_automations import ToolAutomations
 from lamplighter.store.place import open_store
-from lamplighter.store.run_rows import RunFacts, RunRow
+from lamplighter.store.run_rows import RunRow
+from lamplighter.store.sessions import SessionRow
 from lamplighter.store.tx import Tx
 from lamplighter.store.wakes import Wakes
-from lamplighter.testing.clock import FakeClock
-from lamplighter.testing.runs import MemoryAutomations, MemoryRuns
 from lamplighter.web.server import WebServer, build
 
-RUN = "run_" + "0" * 26
-OTHER = "run_" + "1" * 26
+AGENT = {"name": "light", "gate": "manual", "overlap": "allow", "agent": {"prompt": "Light the lamps."}}
+WORKER = runs.Worker("own_test", "here")
 
 
 @dataclass
 class Served:
+    """`run` and `other` are runs of an agent at work; the session of each is `ses_` and its id."""
+
     url: str
-    runs: MemoryRuns
-    automations: MemoryAutomations
     opened: OpenCity
+    run: str
+    other: str
     not_ready: list[str] = field(default_factory=list)
 
     @property
     def owner(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {owner_token(self.opened.paths.runtime)}"}
 
-    def of_run(self, run: str = RUN) -> dict[str, str]:
-        return {"Authorization": f"Bearer {run_token(city_key(self.opened.paths.runtime), run)}"}
+    def of_run(self, run: str = "") -> dict[str, str]:
+        return {"Authorization": f"Bearer {run_token(city_key(self.opened.paths.runtime), run or self.run)}"}
+
+    @property
+    def complete_path(self) -> str:
+        return f"/api/v1/runs/{self.run}/complete"
+
+    def completion(self, **changes: Any) -> dict[str, Any]:
+        said = {"completion_id": completion_id(self.run), "outcome": "succeeded", "summary_markdown": "Lit."}
+        return said | changes
+
+    async def complete(self, headers: Mapping[str, str], **changes: Any) -> httpx.Response:
+        """Ask for the end of `run`, with the words of a completion that succeeds but for `changes`."""
+        return await self.call("POST", self.complete_path, headers=headers, body=self.completion(**changes))
+
+    def row(self, run: str = "") -> RunRow:
+        return self.opened.store.read(runs.get, run or self.run)
+
+    def timeline(self, run: str = "") -> list[str]:
+        """The types of the run's events."""
+        return [event.type for event in self.opened.store.read(lambda tx: tx.runs.events(run or self.run))]
 
     def events(self) -> list[Event]:
         return self.opened.store.read(lambda tx: tx.events.latest(EventFilter(), limit=100))
@@ -67,28 +93,42 @@ def a_town(root: Path) -> OpenCity:
     return open_city(Settings(root, root, "ada", None, {}))
 
 
-def keep(tx: Tx, runs: Iterable[Run]) -> None:
-    for run in runs:
-        tx.runs.insert(RunRow(run, RunFacts("aut_1", "agent", "trg_1")))
+def at_work(tx: Tx, opened: OpenCity) -> str:
+    """A run of the automation `light`, fired by hand and carried on until its session is up; its id."""
+    act, ids = opened.act(), opened.ids
+    run = firing.run_by_hand(tx, firing.ByHand("light"), rules=_rules(opened), ids=ids, act=act).run
+    (enrich,) = outbox.claim_due(tx, WORKER.owner, act.at, limit=1, run=run)
+    enriching.enrich(tx, enrich, WORKER, ids=ids, act=act)
+    items = outbox.claim_due(tx, WORKER.owner, act.at, limit=10, run=run)
+    (execute,) = [item for item in items if item.kind == "enqueue_execute"]
+    target = resolve(executing.wish_of(runs.snapshots_of(runs.get(tx, run).run).action), configurations.candidates(tx))
+    executing.begin(tx, execute, target, WORKER, ids=ids, act=act)
+    session = SessionRow(f"ses_{run}", run, None, run, "subprocess", "here", 7, act.at)
+    executing.began(tx, run, executing.Began(session, isolation="none"), act)
+    return run
+
+
+def _rules(opened: OpenCity) -> Any:
+    return rules_of(opened.config.city, opened.settings.env)
 
 
 @asynccontextmanager
 async def served(root: Path) -> AsyncIterator[Served]:
-    clock = FakeClock()
-    runs = MemoryRuns(
-        clock, *(Run(one, "sweep", RunState.RUNNING, clock.now(), session_id="ses_1") for one in (RUN, OTHER))
-    )
-    automations = MemoryAutomations()
     opened = a_town(root)
-    opened.store.transact(keep, runs.runs.values())
-    tools = toolbox(opened, completion=runs, automations=automations)
-    city = Served("", runs, automations, opened)
+    opened.store.transact(automations.create, AGENT, rules=_rules(opened), ids=opened.ids, act=opened.act())
+    run, other = [opened.store.transact(at_work, opened) for _ in range(2)]
+    store = open_store(opened.place, opened.paths.city_id(), Wakes())
+    tools = toolbox(
+        opened,
+        completion=Completions(store, opened.clock, opened.ids),
+        automations=ToolAutomations(store, opened.clock, opened.ids, lambda: _rules(opened)),
+    )
+    city = Served("", opened, run, other)
 
     async def ready() -> str | None:
         return city.not_ready[0] if city.not_ready else None
 
-    store = open_store(opened.place, opened.paths.city_id(), Wakes())
-    chosen = Configurations(store, clock, lambda: opened.config.city)
+    chosen = Configurations(store, opened.clock, lambda: opened.config.city)
     server = WebServer(build(surface(opened, tools, ready, chosen=chosen)), host="127.0.0.1", port=0)
     city.url = server.url
     serving = asyncio.create_task(server.serve())

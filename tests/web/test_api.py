@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
-from served import OTHER, RUN, Served
+from served import Served
 
 from lamplighter.domain.access import TokenBook
 from lamplighter.domain.runs.model import RunState
@@ -15,8 +15,7 @@ from lamplighter.web.auth import Authenticate
 from lamplighter.web.errors import STATUS
 from lamplighter.web.server import OPEN_PATHS, WebServer
 
-BODY: dict[str, Any] = {"completion_id": f"run:{RUN}:completion:v1", "outcome": "succeeded", "summary_markdown": "Lit."}
-COMPLETE = f"/api/v1/runs/{RUN}/complete"
+SOME_RUN = "run_" + "0" * 26
 
 
 async def test_health_is_told_without_a_token(city: Served) -> None:
@@ -36,51 +35,53 @@ async def test_every_answer_is_dated(city: Served) -> None:
 
 
 async def test_a_run_s_token_completes_its_run(city: Served) -> None:
-    done = await city.call("POST", COMPLETE, headers=city.of_run(), body=BODY)
-    assert (done.status_code, done.json()) == (200, {"run": RUN, "state": "succeeded", "replayed": False})
-    assert city.runs.runs[RUN].summary == "Lit."
-    again = await city.call("POST", COMPLETE, headers=city.of_run(), body=dict(reversed(BODY.items())))
+    done = await city.complete(city.of_run())
+    assert (done.status_code, done.json()) == (200, {"run": city.run, "state": "succeeded", "replayed": False})
+    assert city.row().run.summary == "Lit."
+    again = await city.call(
+        "POST", city.complete_path, headers=city.of_run(), body=dict(reversed(city.completion().items()))
+    )
     assert (again.status_code, again.json()["replayed"]) == (200, True)
 
 
 async def test_another_completion_is_a_conflict(city: Served) -> None:
-    await city.call("POST", COMPLETE, headers=city.of_run(), body=BODY)
-    found = await city.call("POST", COMPLETE, headers=city.of_run(), body=BODY | {"outcome": "failed"})
+    await city.complete(city.of_run())
+    found = await city.complete(city.of_run(), outcome="failed")
     assert found.status_code == 409
     assert found.headers["content-type"] == "application/problem+json"
     assert found.json()["type"] == "completion_conflict"
     assert set(found.json()) == {"type", "title", "detail", "hint", "status"}
-    assert city.runs.runs[RUN].state is RunState.SUCCEEDED
+    assert city.row().run.state is RunState.SUCCEEDED
 
 
 async def test_a_completion_from_another_session_is_refused(city: Served) -> None:
-    for session, status in (("ses_2", 409), ("ses_1", 200)):
+    for session, status in (("ses_2", 409), (f"ses_{city.run}", 200)):
         headers = city.of_run() | {"Lamp-Session-Id": session}
-        assert (await city.call("POST", COMPLETE, headers=headers, body=BODY)).status_code == status
+        assert (await city.complete(headers)).status_code == status
 
 
 async def test_a_run_s_token_can_do_nothing_else(city: Served) -> None:
-    assert (await city.call("POST", COMPLETE, headers=city.of_run(OTHER), body=BODY)).status_code == 403
-    assert (await city.call("GET", f"/api/v1/runs/{RUN}", headers=city.of_run())).status_code == 403
-    assert city.runs.said == []
+    assert (await city.complete(city.of_run(city.other))).status_code == 403
+    assert (await city.call("GET", f"/api/v1/runs/{city.run}", headers=city.of_run())).status_code == 403
+    assert "completion" not in city.timeline()
 
 
 async def test_the_owner_reads_runs_and_may_complete_them(city: Served) -> None:
-    found = await city.call("GET", f"/api/v1/runs/{RUN}", headers=city.owner)
+    found = await city.call("GET", f"/api/v1/runs/{city.run}", headers=city.owner)
     assert (found.status_code, found.json()["state"]) == (200, "running")
     assert (await city.call("GET", "/api/v1/runs/run_9", headers=city.owner)).status_code == 404
-    assert (await city.call("POST", COMPLETE, headers=city.owner, body=BODY)).status_code == 200
+    assert (await city.complete(city.owner)).status_code == 200
 
 
-@pytest.mark.parametrize("path", [COMPLETE, "/mcp", "/nowhere"])
+@pytest.mark.parametrize("path", [f"/api/v1/runs/{SOME_RUN}/complete", "/mcp", "/nowhere"])
 async def test_nothing_is_told_without_a_token(city: Served, path: str) -> None:
-    forged = f"Bearer lrt_{RUN}." + "0" * 64
+    forged = f"Bearer lrt_{SOME_RUN}." + "0" * 64
     for header in ("", "Bearer", "Basic abc", "Bearer nonsense", "Bearer é", forged, "bearer " + forged):
         headers = {"Authorization": header.encode()}
-        found = await city.call("POST", path, headers=headers, body=BODY)
+        found = await city.call("POST", path, headers=headers, body=city.completion())
         assert found.status_code == 401
         assert found.headers["www-authenticate"] == "Bearer"
-    assert city.runs.said == []
+    assert "completion" not in city.timeline()
 
 
 @pytest.mark.parametrize(
@@ -89,30 +90,34 @@ async def test_nothing_is_told_without_a_token(city: Served, path: str) -> None:
     ids=["nothing", "half", "list", "number", "NaN", "no text", "deep"],
 )
 async def test_a_body_that_is_no_object_is_refused(city: Served, raw: bytes) -> None:
-    found = await city.call("POST", COMPLETE, headers=city.of_run(), raw=raw)
+    found = await city.call("POST", city.complete_path, headers=city.of_run(), raw=raw)
     assert (found.status_code, found.json()["type"]) == (400, "usage")
 
 
 async def test_what_cannot_be_kept_is_told_all_at_once(city: Served) -> None:
-    found = await city.call("POST", COMPLETE, headers=city.of_run(), body={"citations": 3})
+    found = await city.call("POST", city.complete_path, headers=city.of_run(), body={"citations": 3})
     assert found.status_code == 400
     for word in ("completion_id", "outcome", "citations"):
         assert word in found.json()["detail"]
 
 
 async def test_a_body_that_names_another_run_is_refused(city: Served) -> None:
-    found = await city.call("POST", COMPLETE, headers=city.owner, body=BODY | {"run_id": OTHER})
+    found = await city.complete(city.owner, run_id=city.other)
     assert found.status_code == 400
-    assert city.runs.said == []
+    assert "completion" not in city.timeline()
 
 
 async def test_a_body_that_is_too_large_is_refused(city: Served) -> None:
-    found = await city.call("POST", COMPLETE, headers=city.of_run(), raw=b" " * ((1 << 20) + 1))
+    found = await city.call("POST", city.complete_path, headers=city.of_run(), raw=b" " * ((1 << 20) + 1))
     assert found.status_code == 413
 
 
 async def test_what_is_not_there_is_problem_json_too(city: Served) -> None:
-    for method, path, status in (("GET", "/nowhere", 404), ("DELETE", COMPLETE, 405), ("GET", "/api/v1/runs/", 404)):
+    for method, path, status in (
+        ("GET", "/nowhere", 404),
+        ("DELETE", city.complete_path, 405),
+        ("GET", "/api/v1/runs/", 404),
+    ):
         found = await city.call(method, path, headers=city.owner)
         assert (found.status_code, found.headers["content-type"]) == (status, "application/problem+json")
 
@@ -121,20 +126,25 @@ async def test_a_bug_tells_nothing_of_its_inside(city: Served, monkeypatch: pyte
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(city.runs, "complete", broken)
-    found = await city.call("POST", COMPLETE, headers=city.of_run(), body=BODY)
+    monkeypatch.setattr("lamplighter.services.completing.Completions.complete", broken)
+    found = await city.complete(city.of_run())
     assert found.status_code == 500
     assert "secret" not in found.text
 
 
-@pytest.mark.parametrize("path", [COMPLETE, "/mcp", "/healthz", "/api/v1/configurations"])
+@pytest.mark.parametrize("path", ["/api/v1/runs/{run}/complete", "/mcp", "/healthz", "/api/v1/configurations"])
 @pytest.mark.parametrize("header", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}])
 async def test_pages_of_others_reach_no_route(city: Served, path: str, header: dict[str, str]) -> None:
-    found = await city.call("POST", path, headers=city.owner | header, body=BODY)
+    found = await city.call("POST", path.format(run=city.run), headers=city.owner | header, body={})
     assert (found.status_code, found.headers["content-type"]) == (403, "application/problem+json")
     assert "evil.example" in found.json()["detail"]
     assert "access-control-allow-origin" not in found.headers
-    assert city.runs.said == []
+    assert "completion" not in city.timeline()
+
+
+@pytest.mark.parametrize("path", ["/healthz/", "/healthzz", "/healthz/api/v1/configurations", "/readyz/x", "/health"])
+async def test_only_the_very_paths_of_health_are_open(city: Served, path: str) -> None:
+    assert (await city.call("GET", path)).status_code == 401
 
 
 async def test_a_web_socket_without_a_token_is_closed() -> None:

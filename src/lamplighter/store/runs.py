@@ -126,7 +126,8 @@ VOID = """
 RENEW = Write(
     """
     UPDATE runs SET lease_expires_at = :until
-    {each} WHERE city_id = :city AND id = :id AND lease_owner = :owner AND lease_version = :version""",
+    {each} WHERE city_id = :city AND id = :id AND lease_owner = :owner AND lease_version = :version
+        AND lease_expires_at < :until""",
     whole="until version",
     key="id",
     must=False,

@@ -125,11 +125,23 @@ async def test_a_fenced_child_ends_the_tree_at_once(fake_clock: FakeClock) -> No
 
 
 async def test_the_tree_returns_when_every_child_has(fake_clock: FakeClock) -> None:
-    async def short() -> None:
-        return
+    ended: list[str] = []
+    last = asyncio.Event()
 
+    async def short() -> None:
+        ended.append("short")
+
+    async def long() -> None:
+        await last.wait()
+        ended.append("long")
+
+    tree = asyncio.create_task(Supervisor(fake_clock).run([Child("a", short), Child("b", long)]))
+    await asyncio.wait({tree}, timeout=0.05)
+    assert (tree.done(), ended) == (False, ["short"])
+    last.set()
     async with asyncio.timeout(WITHIN):
-        await Supervisor(fake_clock).run([Child("a", short), Child("b", short)])
+        await tree
+    assert ended == ["short", "long"]
 
 
 def _recording(name: str, heard: list[str], gate: asyncio.Event) -> tuple[Child, Callable[[], Awaitable[None]]]:

@@ -1,6 +1,7 @@
 """Wake-ups inside a process and by datagram between processes; and how statements are rendered."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 from pathlib import Path
@@ -56,6 +57,15 @@ class TestWakes:
         assert wakes._waiting == []
 
 
+def waiting(receiver: socket.socket) -> int:
+    """How many datagrams lie in it."""
+    found = 0
+    with contextlib.suppress(BlockingIOError):
+        while receiver.recv(100):
+            found += 1
+    return found
+
+
 class TestDatagrams:
     def test_topics_reach_every_listener_but_oneself(self, tmp_path: Path) -> None:
         sender, first, second = (Datagrams(tmp_path / "wake") for _ in range(3))
@@ -75,14 +85,25 @@ class TestDatagrams:
 
     def test_a_full_listener_delays_nobody(self, tmp_path: Path) -> None:
         sender = Datagrams(tmp_path / "wake")
-        with Datagrams(tmp_path / "wake").listen("slow"):
+        with Datagrams(tmp_path / "wake").listen("slow") as slow:
             for _ in range(5000):
                 sender.send({"x"})
+            with Datagrams(tmp_path / "wake").listen("quick") as quick:
+                sender.send({"y"})
+                assert quick.recv(100) == b"y"
+            assert 0 < waiting(slow) < 5000
         sender.close()
 
     def test_nobody_listens_and_nothing_happens(self, tmp_path: Path) -> None:
-        Datagrams(tmp_path / "missing").send({"x"})
-        Datagrams(tmp_path / "missing").send(set())
+        sender = Datagrams(tmp_path / "missing")
+        sender.send({"x"})
+        assert not (tmp_path / "missing").exists()
+        with Datagrams(tmp_path / "missing").listen("late") as late:
+            sender.send(set())
+            sender.send({"y"})
+            assert late.recv(100) == b"y"
+            assert waiting(late) == 0
+        sender.close()
 
     def test_what_is_no_socket_disturbs_nobody(self, tmp_path: Path) -> None:
         directory = tmp_path / "wake"

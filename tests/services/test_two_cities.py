@@ -1,0 +1,140 @@
+"""Two cities in one database: whatever is asked of one, the other is neither seen nor touched."""
+
+import inspect
+from functools import cached_property
+from typing import Any, cast
+
+import pytest
+from automation_city import City
+from two_cities_story import CALLS, Call, Known, told
+
+from lamplighter.kit.ids import IdSource
+from lamplighter.store.db import Db
+from lamplighter.store.place import Place, PostgresPlace, open_direct
+from lamplighter.store.tx import DirectStore, Tx
+from lamplighter.testing.clock import FakeClock
+
+OTHER, OURS = "cty_1", "cty_2"
+"""The other comes first, by name and in the order of rows: a statement that forgets its city finds that one."""
+PARENTS = ("cities", "automations", "beads", "runs", "sessions")
+"""What the rows of other tables refer to."""
+NUMBERED = {"events": ("id", "seq"), "run_events": ("number",)}
+"""Columns whose numbers the two share."""
+
+
+class Done(Exception):
+    """Ends a transaction without a trace; what it was to tell goes with it."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+def test_every_method_of_every_repository_is_called_here() -> None:
+    repositories = {name: made for name, made in vars(Tx).items() if isinstance(made, cached_property)}
+    methods = set()
+    for name, made in repositories.items():
+        kind = type(made.func(Tx(cast("Db", None), "x")))
+        found = inspect.getmembers(kind, inspect.isfunction)
+        methods |= {f"{name}.{method}" for method, _ in found if not method.startswith("_")}
+    assert methods == set(CALLS)
+
+
+def test_a_city_neither_sees_nor_touches_another_in_the_same_database(
+    place: Place, fake_clock: FakeClock, ids: IdSource
+) -> None:
+    first, ours = open_direct(place, OTHER), open_direct(place, OURS)
+    try:
+        first.transact(lambda tx: tx.cities.ensure("other", fake_clock.now()))
+        known = told(City(place, first, fake_clock, ids))
+        tables = first.transact(_tables, postgres=isinstance(place, PostgresPlace))
+        first.transact(_twin, tables)
+        beside = {name: _asked(ours, call, known, tables) for name, call in CALLS.items()}
+        first.transact(_remove, tables)
+        alone = {name: _asked(ours, call, known, tables) for name, call in CALLS.items()}
+        differ = [name for name in CALLS if alone[name][:2] != beside[name][:2]]
+        assert differ == []
+        touched = [name for name in CALLS if beside[name][2] != beside["cities.find"][2]]
+        assert touched == []
+    finally:
+        first.close()
+        ours.close()
+
+
+def _asked(store: DirectStore, call: Call, known: Known, tables: dict[str, list[str]]) -> tuple[Any, Any, Any]:
+    """The answer, and what either city has on record by then; nothing of it is kept."""
+
+    def ask(tx: Tx) -> None:
+        answer = call(tx, known)
+        raise Done((answer, _dump(tx, tables, OURS), _dump(tx, tables, OTHER)))
+
+    with pytest.raises(Done) as done:
+        store.transact(ask)
+    value: tuple[Any, Any, Any] = done.value.value
+    return value
+
+
+def _tables(tx: Tx, *, postgres: bool) -> dict[str, list[str]]:
+    """The tables that belong to cities, those that others refer to first, each with its columns."""
+    if postgres:
+        found = tx.db.rows(
+            """SELECT c.table_name AS name, string_agg(c.column_name, ' ' ORDER BY c.ordinal_position) AS columns
+            FROM information_schema.columns AS c WHERE c.table_schema = 'public' AND c.is_generated = 'NEVER'
+            GROUP BY c.table_name""",
+            {},
+        )
+    else:
+        found = tx.db.rows(
+            """SELECT m.name AS name, (SELECT group_concat(name, ' ') FROM pragma_table_info(m.name)) AS columns
+            FROM sqlite_master AS m WHERE m.type = 'table'""",
+            {},
+        )
+    tables = {row["name"]: row["columns"].split() for row in found}
+    order = [*PARENTS, *sorted(tables.keys() - set(PARENTS))]
+    return {name: tables[name] for name in order if "city_id" in tables[name] or name == "cities"}
+
+
+def _twin(tx: Tx, tables: dict[str, list[str]]) -> None:
+    """Our city has all that the other has, under the same ids; the other has had it a moment longer."""
+    for table, columns in tables.items():
+        kept = [one for one in columns if not (table == "events" and one == "id")]
+        values = ", ".join(_copied(table, column) for column in kept)
+        mine = "id" if table == "cities" else "city_id"
+        tx.db.execute(
+            f"INSERT INTO {table} ({', '.join(kept)}) SELECT {values} FROM {table} WHERE {mine} = :other",
+            {"ours": OURS, "other": OTHER} if ":ours" in values else {"other": OTHER},
+        )
+        older = ", ".join(f"{column} = {column} - 1" for column in columns if column.endswith("_at"))
+        if older:
+            tx.db.execute(f"UPDATE {table} SET {older} WHERE {mine} = :other", {"other": OTHER})
+
+
+def _copied(table: str, column: str) -> str:
+    match table, column:
+        case "cities", "id":
+            return ":ours"
+        case "owners", "id":
+            return "id || 'b'"
+        case _, "city_id":
+            return ":ours"
+        case "events", "seq":
+            return "seq + 1000"
+        case _:
+            return column
+
+
+def _remove(tx: Tx, tables: dict[str, list[str]]) -> None:
+    for table in reversed(tables):
+        mine = "id" if table == "cities" else "city_id"
+        tx.db.execute(f"DELETE FROM {table} WHERE {mine} = :other", {"other": OTHER})
+
+
+def _dump(tx: Tx, tables: dict[str, list[str]], city: str) -> dict[str, list[str]]:
+    return {table: _rows(tx, table, columns, city) for table, columns in tables.items()}
+
+
+def _rows(tx: Tx, table: str, columns: list[str], city: str) -> list[str]:
+    mine = "id" if table == "cities" else "city_id"
+    shown = [column for column in columns if column not in NUMBERED.get(table, ())]
+    rows = tx.db.rows(f"SELECT {', '.join(shown)} FROM {table} WHERE {mine} = :wanted", {"wanted": city})
+    return sorted(repr([row[column] for column in shown]) for row in rows)
