@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help up test torture check fast format bench clean
+.PHONY: help up test torture goldens check fast format bench clean
 
 help: ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,6 +22,9 @@ test: $(BIN)/.installed-test $(BIN)/.installed-agents ## every test, PostgreSQL 
 
 torture: $(BIN)/.installed-test ## long drills, one JSON line each; DRILLS=name picks some
 	$(BIN)/python -m pytest -q -p no:randomly -m torture tests/torture $(if $(DRILLS),-k "$(DRILLS)")
+
+goldens: $(BIN)/.installed-test ## write the golden files anew; look at the difference before you keep it
+	WRITE_GOLDENS=1 $(BIN)/python -m pytest -q -p no:randomly tests/golden
 
 check: $(BIN)/.installed-check ## format, lint, types, layers, then every test
 	$(BIN)/ruff format --check .
@@ -80,7 +83,10 @@ $(BIN)/.installed-agents: tests/agents/package.json | $(BIN)/python
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/agents
 	@touch $@
 
-$(BIN)/.installed-check: $(BIN)/.installed-test
+$(BIN)/.installed-goldens: $(BIN)/.installed-test ## write the golden files anew; look at the difference before you keep it
+	WRITE_GOLDENS=1 $(BIN)/python -m pytest -q -p no:randomly tests/golden
+
+check: $(BIN)/.installed-test
 	@$(PIP) -e '.[check]'
 	@touch $@
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -68,14 +69,15 @@ rig = "web"
 description = "The web site."
 env = { API_TOKEN = "secret", LANG = "C" }
 """
+AGENT = 'gate = "manual"\n[automation.agent]\npreset = "claude"\n'
 AUTOMATIONS = {
     "sweep": 'description = "Sweeps the streets."\ngate = "manual"\nexec = "echo swept"\n',
     "fail": 'gate = "manual"\nexec = "echo no oil >&2; exit 3"\n',
     "nightly": 'gate = "cron"\nschedule = "30 3 * * *"\nexec = "true"\ntimeout = "10m"\ndeadline = "1h"\n',
     "guard": 'gate = "condition"\ncheck = "exit 1"\nexec = "true"\n',
     "broken": 'gate = "never-heard-of"\nexec = "true"\n',
-    "light": 'gate = "manual"\n[automation.agent]\nprompt = "Light the lamps."\nconfiguration = "site"\npreset = "claude"\n',
-    "wait": 'gate = "manual"\n[automation.agent]\nprompt = "Wait."\npreset = "claude"\nmodel = "patient"\n',
+    "light": f'{AGENT}prompt = "Light the lamps."\nconfiguration = "site"\n',
+    "wait": f'{AGENT}prompt = "Wait."\nmodel = "patient"\n',
 }
 
 
@@ -85,12 +87,13 @@ class GoldenCity:
 
     root: Path
     env: dict[str, str]
+    own_texts: dict[str, str] = field(default_factory=dict)
     commands: dict[str, Any] = field(default_factory=dict)
 
     @property
     def texts(self) -> dict[str, str]:
         """Texts of this machine, and what stands for them."""
-        return {
+        return self.own_texts | {
             str(self.root): "<city>",
             str(self.root.parent): "<directory>",
             sys.executable: "<python>",
@@ -187,16 +190,20 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def a_city(parent: Path) -> Iterator[GoldenCity]:
-    """Made and furnished; what still runs at the end is stopped."""
+def a_city(parent: Path, *, store: str = "") -> Iterator[GoldenCity]:
+    """Made and furnished, on SQLite or on the database that `store` names; what still runs at the end is stopped."""
     with pytest.MonkeyPatch.context() as patch:
         env = _surroundings(parent)
         for name in [name for name in os.environ if name.startswith(("LAMP_", "GC_"))]:
             patch.delenv(name)
         for name, value in env.items():
             patch.setenv(name, value)
-        city = GoldenCity(parent / "town", env)
+        city = GoldenCity(parent / "town", env, {store: "<store>"} if store else {})
+        if store:
+            city.root.mkdir()
+            _configure(city.root, store)
         city.keep("init", lamp("init", str(city.root), "--json", cwd=parent, env=env))
+        _configure(city.root, store)
         _furnish(city.root)
         try:
             yield city
@@ -206,7 +213,7 @@ def a_city(parent: Path) -> Iterator[GoldenCity]:
 
 @contextmanager
 def running(city: GoldenCity, *command: str, program: Sequence[str] = PROGRAM) -> Iterator[Said]:
-    """The city's process in the foreground, by `lamp up` or the like, for as long as the block; what it said first."""
+    """A process of the city in the foreground, such as `lamp up`, for as long as the block; what it said first."""
     process = subprocess.Popen(
         [*program, *command, "--json", "--city", str(city.root)],
         env=ENVIRONMENT | city.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
@@ -216,7 +223,7 @@ def running(city: GoldenCity, *command: str, program: Sequence[str] = PROGRAM) -
     try:
         yield Said(0, process.stdout.readline(), "")
     finally:
-        city.program("stop")
+        process.send_signal(signal.SIGTERM)
         process.stdout.close()
         process.wait(timeout=WITHIN_S)
 
@@ -234,8 +241,11 @@ def _surroundings(parent: Path) -> dict[str, str]:
     return {"HOME": str(home), "PATH": path, "TZ": "UTC", "XDG_CONFIG_HOME": str(home / "config"), **who}
 
 
+def _configure(root: Path, store: str) -> None:
+    (root / "city.toml").write_text(CONFIG + (f'\n[store]\nurl = "{store}"\n' if store else ""))
+
+
 def _furnish(root: Path) -> None:
-    (root / "city.toml").write_text(CONFIG)
     for name, text in AUTOMATIONS.items():
         folder = root / ".gc" / "formulas" / "automations" / name
         folder.mkdir(parents=True)

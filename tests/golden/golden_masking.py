@@ -55,7 +55,7 @@ def _steady(values: list[Any]) -> list[Any]:
 
 
 def in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A run's events with its artifacts at the end: those are written beside the run, sooner or later than its moves."""
+    """A run's events with its artifacts at the end: those are written aside, sooner or later than the run moves on."""
     moves = [event for event in events if event.get("type") != ARTIFACT]
     artifacts = [event for event in events if event.get("type") == ARTIFACT]
     return moves + sorted(artifacts, key=lambda event: str(event.get("data")))

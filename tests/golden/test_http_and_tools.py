@@ -1,6 +1,8 @@
 """What the city's HTTP routes and its tools for agents answer, to its owner, to a run and to a stranger."""
 
+import asyncio
 import json
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,9 @@ from typing import Any
 import golden_files
 import httpx
 from golden_city import FINALISED, WAITING, GoldenCity, a_city, running
+from mcp.client.stdio import StdioServerParameters
+
+from mcp import Client
 
 HEADERS = ("content-type", "location", "www-authenticate", "allow")
 NOWHERE = "run_" + "0" * 26
@@ -75,6 +80,7 @@ def test_routes_and_tools_answer_as_on_record(tmp_path: Path) -> None:
             keep_configurations(surfaces)
             use_tools_as_owner(surfaces, lit)
             use_tools_as_a_run(surfaces)
+            surfaces.tools["list--stdio"] = asyncio.run(tools_over_stdio(city))
     golden_files.check("http", surfaces.routes)
     golden_files.check("tools", surfaces.tools)
 
@@ -144,3 +150,17 @@ def use_tools_as_a_run(surfaces: Surfaces) -> None:
     said = {"run_id": run, "completion_id": f"run:{run}:completion:v1", "outcome": "succeeded"}
     surfaces.tool("automation_complete", token=own, **said)
     surfaces.tool("automation_complete", token=own, case="conflict", **said | {"outcome": "failed"})
+
+
+async def tools_over_stdio(city: GoldenCity) -> list[str]:
+    """The names that `lamp mcp` offers."""
+    words = ["-m", "lamplighter", "mcp", "--city", str(city.root)]
+    server = StdioServerParameters(command=sys.executable, args=words, env=city.env)
+    async with asyncio.timeout(60), Client(server) as client:
+        return [tool.name for tool in (await client.list_tools()).tools]
+
+
+def test_every_tool_on_record_has_an_answer_on_record() -> None:
+    folder = golden_files.HERE / "tools"
+    listed = json.loads((folder / "list--owner.json").read_text())["tools"]
+    assert [tool["name"] for tool in listed if not (folder / f"{tool['name']}.json").exists()] == []

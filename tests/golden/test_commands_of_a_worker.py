@@ -1,0 +1,18 @@
+"""What commands answer in a city on PostgreSQL, with a worker in place of a daemon."""
+
+from pathlib import Path
+
+import golden_files
+from golden_city import a_city, running, until
+
+
+def test_commands_answer_as_on_record_beside_a_worker(tmp_path: Path, postgres_url: str) -> None:
+    with a_city(tmp_path, store=postgres_url) as city:
+        city.record("store migrate")
+        with running(city, "worker", "--name", "north") as said:
+            city.keep("worker", said)
+            until(lambda: city.json("status")["nodes"])
+            city.record("status")
+            city.record("automation run", "sweep", "--wait")
+            city.record("event list")
+    golden_files.check("commands_of_a_worker", city.commands)
