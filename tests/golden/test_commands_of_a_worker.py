@@ -11,8 +11,8 @@ def test_commands_answer_as_on_record_beside_a_worker(tmp_path: Path, postgres_u
         city.record("store migrate")
         with running(city, "worker", "--name", "north") as said:
             city.keep("worker", said)
-            until(lambda: city.json("status")["nodes"])
+            until(lambda: city.json("status")["last_event"])
             city.record("status")
+            city.json("automation", "list")  # brings the files' definitions into the store
             city.record("automation run", "sweep", "--wait")
-            city.record("event list")
     golden_files.check("commands_of_a_worker", city.commands)
