@@ -73,7 +73,7 @@ AGENT = 'gate = "manual"\n[automation.agent]\npreset = "claude"\n'
 AUTOMATIONS = {
     "sweep": 'description = "Sweeps the streets."\ngate = "manual"\nexec = "echo swept"\n',
     "fail": 'gate = "manual"\nexec = "echo no oil >&2; exit 3"\n',
-    "nightly": 'gate = "cron"\nschedule = "30 3 * * *"\nexec = "true"\ntimeout = "10m"\ndeadline = "1h"\n',
+    "leap-day": 'gate = "cron"\nschedule = "30 3 29 2 *"\nexec = "true"\ntimeout = "10m"\ndeadline = "1h"\n',
     "guard": 'gate = "condition"\ncheck = "exit 1"\nexec = "true"\n',
     "broken": 'gate = "never-heard-of"\nexec = "true"\n',
     "light": f'{AGENT}prompt = "Light the lamps."\nconfiguration = "site"\n',

@@ -90,7 +90,9 @@ def keep_configurations(city: GoldenCity) -> None:
 
 def keep_automations(city: GoldenCity) -> None:
     city.record("automation templates")
-    city.record("automation create", "tidy", "--exec", "make tidy", "--daily", "03:30", "--timezone", "Europe/Berlin")
+    city.record(
+        "automation create", "tidy", "--exec", "make tidy", "--weekly", "sun 04:30", "--timezone", "Europe/Berlin"
+    )
     city.record(
         "automation create", "deployed", "--formula", "feature", "--event", "deploy.*", "--retry", "2", "--rig", "web",
         case="with-an-event",
@@ -104,13 +106,13 @@ def keep_automations(city: GoldenCity) -> None:
     city.record("automation explain", "tidy", case="suspended")
     city.record("automation resume", "tidy")
     city.record("automation list")
-    city.record("automation show", "nightly")
+    city.record("automation show", "leap-day")
     city.record("automation show", "light", case="of-an-agent")
     city.record("automation show", "broken", case="broken")
     city.record("automation check")
-    city.record("automation next", "--count", "3")
-    city.record("automation explain", "nightly")
-    city.record("simulate", "--from", "2099-01-01T00:00:00+00:00", "--days", "2")
+    city.record("automation next", "tidy", "--count", "2")
+    city.record("automation explain", "leap-day")
+    city.record("simulate", "--from", "2104-02-28T00:00:00+00:00", "--days", "8")
     file = city.root / "tidy.toml"
     city.record("automation export", "tidy")
     city.record("automation export", "tidy", "--to", str(file), case="to-a-file")
