@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -223,9 +222,18 @@ def running(city: GoldenCity, *command: str, program: Sequence[str] = PROGRAM) -
     try:
         yield Said(0, process.stdout.readline(), "")
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         process.stdout.close()
+        _ended(process)
+
+
+def _ended(process: "subprocess.Popen[str]") -> None:
+    try:
         process.wait(timeout=WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
 
 
 def _surroundings(parent: Path) -> dict[str, str]:

@@ -43,11 +43,19 @@ def masked(value: Any, texts: Mapping[str, str], key: str = "") -> Any:
 
 
 def _text(text: str, texts: Mapping[str, str]) -> str:
+    """Paths first, for parts of one may look like an id; names last, for an id may contain one."""
+    longest_first = sorted(texts, key=len, reverse=True)
+    for path in (one for one in longest_first if one.startswith("/")):
+        text = _replaced(text, path, texts[path])
     for pattern, mask in PATTERNS:
         text = pattern.sub(mask, text)
-    for found in sorted(texts, key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(found)}(?!\w)", texts[found], text)
+    for name in (one for one in longest_first if not one.startswith("/")):
+        text = _replaced(text, name, texts[name])
     return text
+
+
+def _replaced(text: str, word: str, mask: str) -> str:
+    return re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", mask, text)
 
 
 def _steady(values: list[Any]) -> list[Any]:

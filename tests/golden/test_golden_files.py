@@ -7,7 +7,7 @@ import pytest
 from golden_files import differences
 from golden_masking import in_order, masked
 
-TEXTS = {"/somewhere/town": "<city>", "/somewhere": "<directory>", "vm": "<host>"}
+TEXTS = {"/to-nine/town": "<city>", "/to-nine": "<directory>", "vm": "<host>"}
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ TEXTS = {"/somewhere/town": "<city>", "/somewhere": "<directory>", "vm": "<host>
         ("run_created", "run_created"),
         ("2026-11-16T15:59:41.464367Z", "<time>"),
         ("next at 2026-11-17 03:30 CET, in 11h30m24s.", "next at <time>, in <duration>."),
-        ("/somewhere/town/.gc/lamp.db", "<city>/.gc/lamp.db"),
-        ("/somewhere/townhall", "<directory>/townhall"),
-        ("vm:/somewhere/town", "<host>:<city>"),
+        ("/to-nine/town/.gc/lamp.db", "<city>/.gc/lamp.db"),
+        ("/to-nine/townhall", "<directory>/townhall"),
+        ("vm:/to-nine/town", "<host>:<city>"),
         ("http://127.0.0.1:45123/mcp", "http://127.0.0.1:<port>/mcp"),
         ("Process 7433 runs the city (pid 7433).", "Process <pid> runs the city (pid <pid>)."),
         ("bead we-4k2 of gc-town-web--coder-1", "bead <bead> of gc-town-web--coder-1"),
