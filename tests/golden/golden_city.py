@@ -18,7 +18,7 @@ from lamp_program import ENVIRONMENT, Said, here, lamp
 
 import lamplighter
 
-WITHIN_S = 60
+WITHIN_S = 120
 WAITING = ("artifact_written", "prompt_sent")
 """The last events of an agent's run whose program is at work."""
 FINALISED = ("artifact_written", "artifact_written", "worktree_kept")

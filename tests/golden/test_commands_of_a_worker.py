@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import golden_files
+import pytest
 from golden_city import a_city, running, until
 
 
+@pytest.mark.timeout(600)
 def test_commands_answer_as_on_record_beside_a_worker(tmp_path: Path, postgres_url: str) -> None:
     with a_city(tmp_path, store=postgres_url) as city:
         city.record("store migrate")

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import golden_files
+import pytest
 from golden_city import FINALISED, WAITING, GoldenCity, a_city, running, until
 
 
+@pytest.mark.timeout(600)
 def test_commands_answer_as_on_record_beside_a_daemon(tmp_path: Path) -> None:
     with a_city(tmp_path) as city:
         city.json("automation", "list")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import golden_files
+import pytest
 from golden_city import GoldenCity, a_city
 from lamp_program import here
 
@@ -50,6 +51,7 @@ OF_LIBRARIES = (
 """Whose details are worded by the libraries for commands and JSON, and differ between their versions."""
 
 
+@pytest.mark.timeout(600)
 def test_errors_are_as_on_record(tmp_path: Path) -> None:
     with a_city(tmp_path) as city:
         city.commands.clear()

@@ -9,6 +9,7 @@ from typing import Any
 
 import golden_files
 import httpx
+import pytest
 from golden_city import FINALISED, WAITING, GoldenCity, a_city, running
 from mcp.client.stdio import StdioServerParameters
 
@@ -67,6 +68,7 @@ class Surfaces:
         return result
 
 
+@pytest.mark.timeout(600)
 def test_routes_and_tools_answer_as_on_record(tmp_path: Path) -> None:
     with a_city(tmp_path) as city, running(city, "up"):
         url = city.json("daemon", "status")["api"]

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import golden_files
+import pytest
 from golden_city import FINALISED, GoldenCity, a_city, running, until
 
 CLOCKED = (sys.executable, str(Path(__file__).with_name("clocked_lamp.py")))
 
 
+@pytest.mark.timeout(600)
 def test_the_four_ways_leave_the_events_on_record(tmp_path: Path) -> None:
     ahead = tmp_path / "ahead"
     ahead.write_text("0")
