@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help up test torture mutants check fast format bench clean
+.PHONY: help up test torture mutants goldens check fast format bench clean
 
 help: ## what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -24,6 +24,9 @@ torture: $(BIN)/.installed-test ## long drills, one JSON line each; DRILLS=name 
 
 mutants: $(BIN)/.installed-test ## small changes to the code that no test notices; PATHS=files, MOST=how many, TESTS=which
 	$(BIN)/python tools/mutate.py $(PATHS) $(if $(MOST),--most $(MOST)) $(if $(TESTS),--tests "$(TESTS)")
+
+goldens: $(BIN)/.installed-test ## write the golden files anew; look at the difference before you keep it
+	WRITE_GOLDENS=1 $(BIN)/python -m pytest -q -p no:randomly tests/golden
 
 check: $(BIN)/.installed-check ## format, lint, types, layers, then every test
 	$(BIN)/ruff format --check .
@@ -91,7 +94,10 @@ $(BIN)/.installed-agents: tests/agents/package.json | $(BIN)/python
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/agents
 	@touch $@
 
-$(BIN)/.installed-check: $(BIN)/.installed-test
+$(BIN)/.installed-goldens: $(BIN)/.installed-test ## write the golden files anew; look at the difference before you keep it
+	WRITE_GOLDENS=1 $(BIN)/python -m pytest -q -p no:randomly tests/golden
+
+check: $(BIN)/.installed-test
 	@$(PIP) -e '.[check]'
 	@touch $@
 
