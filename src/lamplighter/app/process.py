@@ -162,7 +162,7 @@ class _Process:
         if self._shared:
             await self._holding.tick()
         await self._apply_automations(config)
-        self._tower = await build_patrol(stack, self._opened, config, store)
+        self._tower = await build_patrol(stack, self._opened, config, store, node.name)
         self._reloader = self._reloading(controller, config)
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(post.wakes)
