@@ -1,4 +1,8 @@
-"""The control socket, both ends: a JSON line in, a JSON line out, for the user who owns the city and nobody else."""
+"""The control socket, both ends, for the user who owns the city and nobody else.
+
+A request is one line: a JSON object such as `{"verb": "stop"}`, answered by a JSON line; or the plain word `stop`,
+answered by the line `ok`, or by `error: ` and why not. Other verbs have more to say and are asked in JSON.
+"""
 
 import json
 import os
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 LONGEST_LINE = 1 << 16
 READ_SECONDS = 10.0
+PLAIN_STOP = b"stop"
 
 
 class ControlServer:
@@ -53,29 +58,42 @@ class ControlServer:
     async def _serve(self, reader: "asyncio.StreamReader", writer: "asyncio.StreamWriter") -> None:
         try:
             answer = await self._answer(reader, writer)
-            writer.write(json.dumps(answer).encode() + b"\n")
+            writer.write(answer.encode() + b"\n")
             await writer.drain()
         except (ConnectionError, TimeoutError):
             pass  # the other end left; what it asked for goes on
         finally:
             writer.close()
 
-    async def _answer(self, reader: "asyncio.StreamReader", writer: "asyncio.StreamWriter") -> Mapping[str, Any]:
+    async def _answer(self, reader: "asyncio.StreamReader", writer: "asyncio.StreamWriter") -> str:
         import asyncio
 
         try:
             async with asyncio.timeout(READ_SECONDS):
                 line = await reader.readline()
+        except TimeoutError:
+            return json.dumps({"error": "No request came in time."})
+        except ValueError:  # longer than any request
+            return json.dumps({"error": self._not_a_request()})
+        plain = line.strip() == PLAIN_STOP
+        told = await self._done(b'{"verb": "stop"}' if plain else line, writer)
+        if not plain:
+            return json.dumps(told)
+        return f"error: {told['error']}" if "error" in told else "ok"
+
+    def _not_a_request(self) -> str:
+        return f"This is not a request; the verbs are {', '.join(self._verbs)}."
+
+    async def _done(self, line: bytes, writer: "asyncio.StreamWriter") -> Mapping[str, Any]:
+        try:
             # Only now: who is refused before his words are taken in finds the line broken, and never reads the answer.
             if not _same_user(writer.get_extra_info("socket")):
                 return {"error": "This socket answers only the user who runs the city."}
             request = json.loads(line)
             verb = request["verb"]
             handler = self._verbs[verb]
-        except TimeoutError:
-            return {"error": "No request came in time."}
         except (ValueError, KeyError, TypeError, RecursionError):
-            return {"error": f"This is not a request; the verbs are {', '.join(self._verbs)}."}
+            return {"error": self._not_a_request()}
         try:
             return await handler(request)
         except Exception as error:  # noqa: BLE001  the socket is an edge: whoever asked is told, the daemon lives

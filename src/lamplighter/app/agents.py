@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from lamplighter.adapters.control import ask
 from lamplighter.adapters.files import edit
 from lamplighter.adapters.files.lock import controller_pid
-from lamplighter.app.edits import apply_edit
+from lamplighter.app.edits import apply_edit, editable
 from lamplighter.app.sessions import open_named, provider_name
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.city.model import Agent
@@ -186,9 +186,8 @@ class Agents:
         """Suspend or resume, in city.toml; False when it was so already."""
         if who.agent is None:
             raise NotFound(f"`{who.name}` is not declared in city.toml.", hint="`lamp agent kill` ends its session.")
-        changed = apply_edit(
-            self._city, edit.suspend_agent(self._city.config, who.agent.qualified_name, suspended=suspended)
-        )
+        change = edit.suspend_agent(editable(self._city), who.agent.qualified_name, suspended=suspended)
+        changed = apply_edit(self._city, change)
         if changed and not suspended:
             self._tell("agent.resumed", who, f"by {self._city.settings.actor}")
         if changed and self.is_kept:
@@ -221,12 +220,15 @@ class Agents:
             await provider.close()
 
     def _need_living(self, who: Named) -> Seen:
+        self._city.need_own()
         seen = self.speak(lambda provider: provider.see(who.session)) if who.session else None
         if seen is None or not seen.alive:
             raise Conflict(f"Agent `{who.name}` is not running.", hint=f"`lamp agent show {shlex.quote(who.name)}`.")
         return seen
 
     def _mark(self, who: Named, marks: dict[str, str]) -> None:
+        self._city.need_own()
+
         async def write(provider: SessionProvider) -> None:
             for key, value in marks.items():
                 await provider.set_meta(who.session, key, value)

@@ -15,6 +15,7 @@ from lamplighter.kit.errors import Unavailable
 
 PAUSE_S = 0.02
 LINES_SHOWN = 15
+CONFLICT = 4  # how `lamp daemon run` ends where another controller runs the city
 LONGEST_LOG = 32 << 20
 
 
@@ -34,8 +35,10 @@ def start_background(city: OpenCity, *, within: float) -> int:
     finally:
         os.close(log)
     deadline = time.monotonic() + within
-    while not _answers(city):
+    while _answering(city) != process.pid:
         if process.poll() is not None:
+            if process.returncode == CONFLICT and (other := controller_pid(city.paths.lock)) is not None:
+                raise ControllerRunning(str(other or ""))  # started by somebody else at the same moment
             raise Unavailable(
                 f"The daemon ended at once, with status {process.returncode}. It said: {_said(city.paths.log, began)}",
                 hint="`lamp daemon logs` shows more; `lamp config check` looks at the configuration.",
@@ -96,14 +99,15 @@ def _open_log(path: Path) -> int:
         ) from error
 
 
-def _answers(city: OpenCity) -> bool:
+def _answering(city: OpenCity) -> int | None:
+    """The pid of the controller that answers; None while none does."""
     if controller_pid(city.paths.lock) is None:
-        return False
+        return None
     try:
-        ask(city.paths.socket, "status", within=1.0)
-    except Unavailable:
-        return False
-    return True
+        pid: int = ask(city.paths.socket, "status", within=1.0)["pid"]
+    except (Unavailable, KeyError):
+        return None
+    return pid
 
 
 def _said(path: Path, began: int) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from lamplighter.adapters.files.city import CityPaths, lay_out, make_file
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.app.settings import Settings
+from lamplighter.app.wiring import OpenCity, host, locate
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.store.place import migrate, open_direct, parse_place
@@ -16,11 +17,18 @@ from lamplighter.store.place import migrate, open_direct, parse_place
 def create_city(
     root: Path, settings: Settings, *, name: str | None = None, demo: bool = False
 ) -> tuple[list[Path], str]:
-    """Make what is missing; returns that and the city's name. What exists is read, never written over."""
+    """Make what is missing; returns that and the city's name. What exists is read, never written over.
+
+    A city.toml that is there and wrong is refused before anything is made. Raises CopiedCity.
+    """
     clock = SystemClock()
     paths = CityPaths(root)
+    if paths.id_file.exists():
+        OpenCity(settings, paths, clock, IdSource(clock)).need_own()
+    if paths.config.exists():
+        load_city(root, env=settings.env)
     made = lay_out_demo(root) if demo else []
-    made += lay_out(root, name=name, ids=IdSource(clock))
+    made += lay_out(root, name=name, ids=IdSource(clock), host=host())
     city = load_city(root, env=settings.env).city
     place = parse_place(city.store.url, paths.runtime)
     migrate(place)
@@ -30,6 +38,19 @@ def create_city(
     finally:
         store.close()
     return made, city.name
+
+
+def prepare_start(settings: Settings) -> CityPaths:
+    """The city that is to be started; one that was only cloned is made ready first. Raises CopiedCity.
+
+    Without its id a city that has a database is not taken for a new one: its rows would be lost from sight.
+    """
+    paths = locate(settings)
+    if not paths.id_file.exists() and not (paths.runtime / "lamp.db").exists() and paths.config.is_file():
+        create_city(paths.root, settings)
+    clock = SystemClock()
+    OpenCity(settings, paths, clock, IdSource(clock)).need_own()
+    return paths
 
 
 def lay_out_demo(root: Path) -> list[Path]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from lamplighter.adapters.control import ask
+from lamplighter.adapters.files.city_id import CopiedCity
 from lamplighter.adapters.files.formulas import formula_files, read_formula_file
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.adapters.files.topologies import altered
@@ -37,7 +38,9 @@ class Finding:
 
 
 def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
-    """Every check in turn; one that fails says so and the next goes on."""
+    """Every check in turn; one that fails says so and the next goes on. Raises NotFound where no city is."""
+    if not city.paths.runtime.is_dir():
+        city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
         _structure, _config, _store, _controller, _nodes, _formulas, _automations, _rigs, _programs, _disk,
     ]  # fmt: skip
@@ -46,14 +49,34 @@ def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
         try:
             found += check(city, fix)
         except LampError as error:
-            found.append(Finding(check.__name__.strip("_"), Level.PROBLEM, error.message, error.hint))
-    return found
+            found += _failed(check.__name__.strip("_"), error)
+    return _once(found)
+
+
+def _failed(check: str, error: LampError) -> list[Finding]:
+    """One finding for each line of it: a broken configuration may have many problems."""
+    first, *others = error.message.splitlines()
+    return [Finding(check, Level.PROBLEM, first, error.hint), *(Finding(check, Level.PROBLEM, one) for one in others)]
+
+
+def _once(found: list[Finding]) -> list[Finding]:
+    """The same problem met by several checks is told by the first."""
+    told: set[str] = set()
+    kept = []
+    for finding in found:
+        if finding.level is not Level.PROBLEM or finding.detail not in told:
+            kept.append(finding)
+            told.add(finding.detail)
+    return kept
 
 
 def _structure(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001  one shape for all checks
+    city.paths.city_id()
+    if city.original is not None:
+        copied = CopiedCity(city.paths.root, city.original)
+        yield Finding("structure", Level.PROBLEM, copied.message, copied.hint)
     runtime = city.paths.runtime
     mode = stat.S_IMODE(runtime.stat().st_mode)
-    city.paths.city_id()
     if mode & 0o077 == 0:
         yield Finding("structure", Level.OK, f"{runtime} is private.")
     elif fix:
@@ -64,7 +87,13 @@ def _structure(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001 
 
 
 def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
-    loaded = city.config
+    try:
+        loaded = city.load_config()
+    except LampError as error:
+        yield from _failed("config", error)
+        city.in_force  # noqa: B018  raises where nothing stands in for it
+        yield Finding("config", Level.NOTE, "The last good configuration stays in force.")
+        return
     for name in altered(loaded.city.root):
         advice = "Undo the change in .gc/topologies, or remove that directory: it is fetched again."
         yield Finding("config", Level.PROBLEM, f"Topology {name} is no longer what topology.lock recorded.", advice)
@@ -102,9 +131,10 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     if pid is not None:
         state = ask(city.paths.socket, "status", within=2.0)
         yield Finding("controller", Level.OK, f"Process {pid} runs the city and answers.")
-        for name, problem in {"config": state["config_error"], **state["problems"]}.items():
-            if problem:
-                yield Finding("controller", Level.PROBLEM, f"{name}: {problem}", "See its log.")
+        if state["config_error"] and not city.in_force.problem:
+            yield Finding("controller", Level.PROBLEM, f"config: {state['config_error']}", "See its log.")
+        for name, problem in state["problems"].items():
+            yield Finding("controller", Level.PROBLEM, f"{name}: {problem}", "See its log.")
         return
     yield Finding("controller", Level.NOTE, "The city is not running.", "`lamp up` runs it.")
     for left in (city.paths.socket, city.paths.pid_file):

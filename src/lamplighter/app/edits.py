@@ -1,24 +1,46 @@
 """Commands that change city.toml: the user's own text, in place, checked before it counts."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lamplighter.adapters.files import edit
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.app.wiring import OpenCity
+from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import Rig
-from lamplighter.kit.errors import Conflict, LampError
+from lamplighter.kit.errors import Conflict, Kind, LampError
 
 
-def switch_city(city: OpenCity, *, suspended: bool) -> bool:
-    """Suspend or resume the whole city; False when it was so already."""
-    changed = apply_edit(city, edit.suspend_city(city.config, suspended=suspended))
+def suspend_city(city: OpenCity) -> bool:
+    """False when it was so already. Raises NotEditable."""
+    config = editable(city)
+    changed = apply_edit(city, edit.suspend_city(config, suspended=True))
     if changed:
-        _tell(city, "city.suspended" if suspended else "city.resumed", city.config.city.name)
+        _tell(city, "city.suspended", config.city.name)
     return changed
 
 
+def resume_city(city: OpenCity, lift_pause: Callable[[], bool]) -> list[str]:
+    """Lift suspension and pause, both or none; returns what was lifted. Raises NotEditable, with nothing lifted.
+
+    A file that is broken keeps nobody from lifting the pause where the configuration in force is not suspended.
+    """
+    suspended = city.config.city.workspace.suspended
+    change = edit.suspend_city(editable(city), suspended=False) if suspended or city.in_force.problem is None else None
+    resumed = change is not None and apply_edit(city, change)
+    try:
+        lifted = ["pause"] if lift_pause() else []
+        if resumed:
+            _tell(city, "city.resumed", city.config.city.name)
+    except LampError:
+        if resumed and change is not None:
+            edit.apply(edit.Edit(change.file, change.after, change.before))
+        raise
+    return [*lifted, *(["suspension"] if resumed else [])]
+
+
 def switch_rig(city: OpenCity, name: str, *, suspended: bool) -> bool:
-    changed = apply_edit(city, edit.suspend_rig(city.config, name, suspended=suspended))
+    changed = apply_edit(city, edit.suspend_rig(editable(city), name, suspended=suspended))
     if changed:
         _tell(city, "rig.suspended" if suspended else "rig.resumed", name)
     return changed
@@ -27,7 +49,7 @@ def switch_rig(city: OpenCity, name: str, *, suspended: bool) -> bool:
 def add_rig(city: OpenCity, path: Path, *, name: str | None, prefix: str | None, topology: str | None) -> Rig:
     """Raises Conflict when the name, the directory or the prefix is taken."""
     wanted = name or path.name
-    known = city.config.city
+    known = editable(city).city
     if known.rig(wanted) is not None:
         raise Conflict(f"There is a rig `{wanted}` already.", hint="Give it another --name.")
     inside = path.is_relative_to(known.root)
@@ -39,6 +61,27 @@ def add_rig(city: OpenCity, path: Path, *, name: str | None, prefix: str | None,
         raise Conflict(f"Rig `{wanted}` was added but is not there.", hint="Look at city.toml and its fragments.")
     _tell(city, "rig.added", wanted)
     return added
+
+
+class NotEditable(LampError):
+    """A command that edits the file does not edit one that it cannot read."""
+
+    kind = Kind.USAGE
+
+    def __init__(self, error: LampError) -> None:
+        super().__init__(
+            f"Nothing was changed, because this command edits city.toml, which is broken:\n{error.message}",
+            hint="Mend the file first; `lamp config check` looks at it. `lamp pause` and `lamp stop` work without it.",
+        )
+
+
+def editable(city: OpenCity) -> LoadedCity:
+    """The files as they are now. Raises NotEditable, CopiedCity."""
+    city.need_own()
+    try:
+        return city.load_config()
+    except LampError as error:
+        raise NotEditable(error) from error
 
 
 def apply_edit(city: OpenCity, change: edit.Edit) -> bool:

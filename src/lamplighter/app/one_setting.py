@@ -14,6 +14,8 @@ def text_setting(city: OpenCity, section: str, key: str, *, default: str, names:
     for name in names:
         if city.settings.env.get(name):
             return city.settings.env[name]
+    if city.is_questioned:
+        return None
     try:
         tree = tomllib.loads(city.paths.config.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):

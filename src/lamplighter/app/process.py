@@ -12,17 +12,21 @@ from typing import Any
 from lamplighter import __version__
 from lamplighter.adapters.control import ControlServer
 from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.city_id import record_home
+from lamplighter.adapters.files.last_good import ConfigFiles
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
+from lamplighter.app.config_in_force import InForce, in_force
+from lamplighter.app.create import prepare_start
 from lamplighter.app.http import HttpServer
 from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.patrol import build_patrol
 from lamplighter.app.post import join, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
-from lamplighter.app.wiring import OpenCity, locate
+from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.agent_phases import agent_phases
 from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
@@ -58,14 +62,17 @@ class Started:
     store: str
     took_over: list[Owner]
     glance: Overview
+    note: str | None = None
+    """Why the files are not in force, where the city was started from the last good configuration."""
 
 
 def run_city(settings: Settings, *, started: Callable[[Started], None]) -> None:
     """Run the city until it is told to stop. Raises ControllerRunning at once when somebody else does."""
-    paths = locate(settings)
+    paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
     lock.take()  # before anything is touched
     try:
+        record_home(paths.root, host())
         aio.run(_Process(settings, paths).run(started))
     finally:
         lock.release()
@@ -78,14 +85,16 @@ class Pass:
     phases: list[str]
     done: list[str]
     problems: dict[str, str]
+    note: str | None = None
 
 
 def run_once(settings: Settings) -> Pass:
     """One pass over every phase, and all that follows from it; sessions live on."""
-    paths = locate(settings)
+    paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
     lock.take()
     try:
+        record_home(paths.root, host())
         return aio.run(_Process(settings, paths).once())
     finally:
         lock.release()
@@ -120,19 +129,22 @@ class _Process:
 
     async def once(self) -> Pass:
         async with AsyncExitStack() as stack:
-            controller, _ = await self._build(stack)
+            controller, report = await self._build(stack)
             phases = await controller.ticks.tick()
             await self._loops.once()
             await self._tower.patrol.settled()
             problems = controller.ticks.problems | self._tower.patrol.problems
-            return Pass([*phases, "automations"], self._tower.patrol.hands.done, problems)
+            return Pass([*phases, "automations"], self._tower.patrol.hands.done, problems, report.note)
 
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
         """Everything up to the first tick, with its undoing on the stack, last one first."""
-        config = load_city(self._paths.root, env=self._settings.env)
+        found = in_force(self._paths.root, self._settings.env)
+        if found.note is not None:
+            log.get().warning("config.last_good_in_force", reason=found.problem, note=found.note)
+        config = found.config
         place = parse_place(config.city.store.url, self._paths.runtime)
         migrate(place)
-        await self._open_beads(stack)
+        await self._open_beads(stack, found)
         post = self._post = await take_post(stack, self._opened, place, ACTOR, config.city.name)
         store, owner = post.store, post.owner
         await owners.take_control(store, post.proofs, owner, act=post.act)
@@ -164,15 +176,17 @@ class _Process:
         await self._apply_automations(config)
         self._tower = await build_patrol(stack, self._opened, config, store, node.name)
         self._reloader = self._reloading(controller, config)
+        await self._reloader.begin(found.problem)
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(post.wakes)
         self._loops.listen(post.wakes)
         glance = await store.read(overview, self._clock.now())
-        return controller, Started(self._paths, config, str(place), post.took_over, glance)
+        return controller, Started(self._paths, config, str(place), post.took_over, glance, found.note)
 
-    async def _open_beads(self, stack: AsyncExitStack) -> None:
+    async def _open_beads(self, stack: AsyncExitStack, found: InForce) -> None:
         """The bead store comes up before all that uses it, and goes down after it."""
         city = self._opened = OpenCity(self._settings, self._paths, self._clock, self._ids)
+        city.use(found)
         try:
             await asyncio.to_thread(open_beads, city)
         finally:
@@ -194,7 +208,8 @@ class _Process:
             self._watch.refresh(new.sources)
 
         load = partial(load_city, self._paths.root, env=self._settings.env)
-        return Reloader(config, load, swap, controller.store, self._clock)
+        record = ConfigFiles(self._paths, self._clock)
+        return Reloader(config, load, swap, controller.store, self._clock, record=record)
 
     def _phases(self, controller: Controller, config: LoadedCity) -> list[Phase]:
         agents = agent_phases(self._tower.patrol)

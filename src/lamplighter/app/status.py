@@ -39,8 +39,8 @@ def city_status(city: OpenCity) -> dict[str, Any]:
     """The shape of `lamp status --json`; works with and without a running daemon."""
     beads, head = city.store.read(lambda tx: (tx.beads.counts(), events.latest(tx, EventFilter(), limit=1)))
     glance = city.store.read(overview, city.clock.now())
-    agents, suspended, problem = _agents(city)
     controller = _controller(city)
+    agents, suspended, problem = _agents(city)
     if problem and not controller["config_error"]:
         controller = controller | {"config_error": problem}
     return {
@@ -62,6 +62,7 @@ def city_status(city: OpenCity) -> dict[str, Any]:
 
 def stop_city(city: OpenCity, *, within: str | None) -> Outcome:
     """Bring everything down, by the controller where one runs; returns when all is down, and raises when it is not."""
+    city.need_own()
     limit = _limit(city, within)
     pid = _stop_controller(city, limit)
     return Outcome(pid, _stop_sessions(city))
@@ -137,7 +138,7 @@ def _agents(city: OpenCity) -> tuple[list[dict[str, Any]], bool, str | None]:
     rows: list[dict[str, Any]] = []
     try:
         rows = Agents(city).rows()
-        return rows, city.config.city.workspace.suspended, None
+        return rows, city.config.city.workspace.suspended, city.in_force.problem
     except LampError as error:
         return rows, False, error.message
 

@@ -51,6 +51,7 @@ def surface(city: OpenCity, tools: Toolbox, ready: Ready, *, chosen: Configurati
 
 def serve_tools(city: OpenCity) -> None:
     """Over standard input and output. Whoever can start this can read the city's files, and so is its owner."""
+    city.need_own()
     aio.run(_serve_tools(city))
 
 

@@ -1,40 +1,94 @@
 """Builds a city's parts and hands them down; the one place that names adapters and services together."""
 
+import contextlib
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths, city_at, find_city
+from lamplighter.adapters.files.city_id import CopiedCity, original_of
+from lamplighter.app.read_only import ReadOnlyStore
 from lamplighter.app.settings import Settings
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import Clock, SystemClock
-from lamplighter.kit.errors import NotFound
+from lamplighter.kit.errors import LampError, NotFound
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.place import Place, open_direct, parse_place
+from lamplighter.store.place import Place, PostgresPlace, open_direct, parse_place
 from lamplighter.store.tx import DirectStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from lamplighter.app.config_in_force import InForce
     from lamplighter.domain.beads.formulas import Formula
     from lamplighter.domain.city.loaded import LoadedCity
     from lamplighter.ports.beads import BeadStore
 
 
+def _say_nothing(_note: str) -> None:
+    return
+
+
 @dataclass(frozen=True)
 class OpenCity:
-    """A city as a command sees it: everything is opened when first asked for, so that short commands stay short."""
+    """A city as a command sees it: everything is opened when first asked for, so that short commands stay short.
+
+    `warn` is told in one line what the person should know beside the answer, such as that city.toml is broken.
+    """
 
     settings: Settings
     paths: CityPaths
     clock: Clock
     ids: IdSource
+    warn: Callable[[str], None] = _say_nothing
 
     @cached_property
     def config(self) -> "LoadedCity":
-        return self.load_config()
+        """The configuration in force: the last good one while the files cannot be used."""
+        return self.in_force.config
+
+    @cached_property
+    def in_force(self) -> "InForce":
+        from lamplighter.app.config_in_force import in_force
+
+        found = in_force(self.paths.root, self.settings.env, refused=self._refused())
+        if found.note is not None:
+            self.warn(found.note)
+        return found
+
+    def use(self, found: "InForce") -> None:
+        """Take a configuration that was read already."""
+        self.__dict__.update({"config": found.config, "in_force": found})
+
+    def forget_config(self) -> None:
+        """The files are read again when next asked for."""
+        for name in ("config", "in_force"):
+            self.__dict__.pop(name, None)
+
+    def _refused(self) -> str | None:
+        """Why the running daemon keeps the old configuration although the files are right."""
+        if not self.paths.rejected.exists():
+            return None
+        from lamplighter.adapters.files.last_good import rejected
+        from lamplighter.adapters.files.lock import controller_pid
+
+        noted = rejected(self.paths.rejected)
+        if noted is None or not noted.readable or controller_pid(self.paths.lock) is None:
+            return None
+        return noted.reason
+
+    def look_for_problems(self) -> None:
+        """Have the person warned also by commands that need nothing of the configuration."""
+        if self.is_questioned:
+            with contextlib.suppress(LampError):  # raised again by whoever needs it
+                self.in_force  # noqa: B018  reading it warns
+
+    @property
+    def is_questioned(self) -> bool:
+        """Whether the daemon rejected the files: then they must be read whole before one setting of them counts."""
+        return "in_force" in self.__dict__ or self.paths.rejected.exists()
 
     @cached_property
     def place(self) -> Place:
@@ -42,7 +96,28 @@ class OpenCity:
 
     @cached_property
     def store(self) -> DirectStore:
-        return open_direct(self.place, self.paths.city_id())
+        """A copy of a city can be read and not written: its rows may be the original's."""
+        city_id = self.paths.city_id()  # first: a directory that is no city yet is left as it is
+        opened = open_direct(self.place, city_id)
+        if self.original is None:
+            return opened
+        return ReadOnlyStore(opened, CopiedCity(self.paths.root, self.original), self.warn)
+
+    @cached_property
+    def original(self) -> Path | None:
+        """The directory of the city that this one is a copy of; None for a city of its own, or a node of one.
+
+        A node has the id of its city and a `.gc` of its own, on PostgreSQL, which all of them share.
+        """
+        found = original_of(self.paths.root, host())
+        if found is None or (isinstance(self.place, PostgresPlace) and not found.same_node):
+            return None
+        return found.root
+
+    def need_own(self) -> None:
+        """Raises CopiedCity: what starts, stops or signals must not do it to the agents of another city."""
+        if self.original is not None:
+            raise CopiedCity(self.paths.root, self.original)
 
     @cached_property
     def beads(self) -> "BeadStore":
@@ -85,6 +160,12 @@ class OpenCity:
     def _store_url(self) -> str:
         """The store's URL without reading the whole configuration, where city.toml alone can say it."""
         from_env = self.settings.env.get("LAMP_STORE_URL")
+        if self.is_questioned:
+            try:
+                return self.config.city.store.url
+            except LampError:
+                if not from_env:
+                    raise
         if from_env:
             return from_env
         try:
@@ -103,9 +184,9 @@ def locate(settings: Settings) -> CityPaths:
     return city_at(settings.city) if settings.city is not None else find_city(settings.cwd)
 
 
-def open_city(settings: Settings) -> OpenCity:
+def open_city(settings: Settings, *, warn: Callable[[str], None] = _say_nothing) -> OpenCity:
     clock = SystemClock()
-    return OpenCity(settings, locate(settings), clock, IdSource(clock))
+    return OpenCity(settings, locate(settings), clock, IdSource(clock), warn)
 
 
 def host() -> str:

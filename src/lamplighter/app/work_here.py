@@ -34,7 +34,7 @@ def worked_on(city: OpenCity) -> bool:
 
 def refresh_definitions(city: OpenCity) -> None:
     """Without a daemon nobody has written the files' definitions into the store: a command does it before it looks."""
-    if not daemon_runs(city):
+    if not daemon_runs(city) and city.original is None:
         rules = rules_of(city.config.city, city.settings.env)
         city.store.transact(sync, definitions_of(city.config.city), rules, ids=city.ids, act=city.act())
 
@@ -56,6 +56,7 @@ def run_here(city: OpenCity, wanted: ByHand) -> RunRow:
 
 def retry_run(city: OpenCity, run: str) -> tuple[RunRow, bool]:
     """What `lamp run retry` does; True when it was left to the daemon or a worker and may still be under way."""
+    city.need_own()
     if worked_on(city):
         return city.store.transact(runs.retry, run, ids=city.ids, act=city.act()), True
 
@@ -67,6 +68,7 @@ def retry_run(city: OpenCity, run: str) -> tuple[RunRow, bool]:
 
 def run_automation(city: OpenCity, wanted: ByHand) -> tuple[RunRow, bool]:
     """What `lamp automation run` does; True when it was left to the daemon or a worker, and may be under way."""
+    city.need_own()
     if worked_on(city):
         fired = fire_by_hand(city, wanted)
         return city.store.read(runs.get, fired.run), True

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.last_good import ConfigFiles
 from lamplighter.adapters.files.layers import load_city
+from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import loops_of, rules_of
+from lamplighter.app.config_in_force import in_force
 from lamplighter.app.http import HttpServer
 from lamplighter.app.lifetime import Lifetime
 from lamplighter.app.post import Post, join, rigs_here, take_post, watchman
@@ -79,10 +82,11 @@ class _Worker:
         self._lifetime = Lifetime(clock, KIND)
 
     async def run(self, started: Callable[[Working], None]) -> None:
+        self._opened.need_own()
         await self._lifetime.run(lambda first: self._live(started if first else _nothing))
 
     async def _live(self, started: Callable[[Working], None]) -> None:
-        config = self._load()
+        config = self._in_force()
         place = parse_place(config.city.store.url, self._opened.paths.runtime)
         if not isinstance(place, PostgresPlace):
             raise NeedsPostgres
@@ -139,10 +143,28 @@ class _Worker:
     async def _swap(self, new: LoadedCity, post: Post, loops: AutomationLoops, holding: Holding, ticks: Ticks) -> None:
         loops.scene.swap(new.city, rules_of(new.city, self._opened.settings.env))
         ticks.swap(self._phases(post, loops, holding), new.city.daemon.patrol_interval)
+        await asyncio.to_thread(self._keep, new)
+
+    def _in_force(self) -> LoadedCity:
+        """What to start with: the last good configuration where the files are broken."""
+        found = in_force(self._opened.paths.root, self._opened.settings.env)
+        if found.note is not None:
+            log.get().warning("config.last_good_in_force", reason=found.problem, note=found.note)
+        else:
+            self._keep(found.config)
+        self._opened.use(found)
+        return self._with_rigs(found.config)
+
+    def _keep(self, config: LoadedCity) -> None:
+        """For the next start with broken files; a controller in the same directory sees to it itself."""
+        if controller_pid(self._opened.paths.lock) is None:
+            ConfigFiles(self._opened.paths, self._opened.clock).accepted(config)
 
     def _load(self) -> LoadedCity:
         """The city as its files say it, with rigs where this machine has them. Raises ConfigInvalid, NotFound."""
-        loaded = load_city(self._opened.paths.root, env=self._opened.settings.env)
+        return self._with_rigs(load_city(self._opened.paths.root, env=self._opened.settings.env))
+
+    def _with_rigs(self, loaded: LoadedCity) -> LoadedCity:
         return replace(loaded, city=_placed(loaded.city, self._wanted.rigs))
 
     def _rigs(self, city: City) -> dict[str, str]:

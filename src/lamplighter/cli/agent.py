@@ -28,10 +28,10 @@ COLUMNS = {
 FOLLOW_S = 0.3
 
 
-def _agents() -> "Agents":
+def _agents(*, tells_problems: bool = False) -> "Agents":
     from lamplighter.app.agents import Agents
 
-    return Agents(city())
+    return Agents(city(tells_problems=tells_problems))
 
 
 def _do(name: str, act: "Callable[[Agents, Named], object]", text: str, **fields: bool) -> None:
@@ -191,7 +191,7 @@ def resume(name: str) -> None:
 
 
 def _switch(name: str, *, suspended: bool) -> None:
-    agents = _agents()
+    agents = _agents(tells_problems=True)
     changed = agents.switch(agents.named(name), suspended=suspended)
     word = "suspended" if suspended else "not suspended"
     text = f"Agent {name} is {word} now." if changed else f"Agent {name} was {word} already."

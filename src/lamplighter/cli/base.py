@@ -65,16 +65,23 @@ def group(help_text: str) -> LampGroup:
     return LampGroup(help=help_text, context_settings=CONTEXT, no_args_is_help=True)
 
 
-def city() -> "OpenCity":
-    """The city this command is about, opened once and closed when the command ends."""
+def city(*, tells_problems: bool = False) -> "OpenCity":
+    """The city this command is about, opened once and closed when the command ends.
+
+    What is wrong with its files is told in one line on standard error, unless the command `tells_problems` itself.
+    """
     from lamplighter.app.settings import from_environment
     from lamplighter.app.wiring import open_city
+    from lamplighter.cli.output import note
 
     root = click.get_current_context().find_root()
     if "lamp.opened" not in root.meta:
-        opened = open_city(from_environment(root.meta.get("lamp.city")))
+        settings = from_environment(root.meta.get("lamp.city"))
+        opened = open_city(settings) if tells_problems else open_city(settings, warn=note)
         root.meta["lamp.opened"] = opened
         root.call_on_close(opened.close)
+        if not tells_problems:
+            opened.look_for_problems()
     found: OpenCity = root.meta["lamp.opened"]
     return found
 

@@ -13,7 +13,7 @@ config = group("The configuration: one value from many layers, each with its pla
 @click.option("--strict", is_flag=True, help="Notes count as problems.")
 def check(strict: bool) -> None:  # noqa: FBT001  click passes flags by name
     """Whether the configuration is right; every problem at once, each with file, key and line."""
-    opened = city()
+    opened = city(tells_problems=True)
     loaded = opened.load_config(strict=strict)
     notes = [str(note) for note in loaded.warnings]
     agents, rigs = len(loaded.city.agents), len(loaded.city.rigs)

@@ -14,7 +14,7 @@ from lamplighter.cli import output
 from lamplighter.cli.base import CONTEXT, LampCommand, city
 
 
-def _settings() -> Any:
+def settings() -> Any:
     from lamplighter.app.settings import from_environment
 
     return from_environment(click.get_current_context().find_root().meta.get("lamp.city"))
@@ -36,6 +36,8 @@ def run_foreground() -> None:
 
     def started(report: Started) -> None:
         name = report.config.city.name
+        if report.note is not None:
+            output.note(report.note)
         if output.wants_json():
             told = {"city": name, "root": str(report.paths.root), "store": report.store, "next": report.glance.next}
             output.record(told, "")
@@ -56,7 +58,7 @@ def run_foreground() -> None:
         click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
         click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")
 
-    run_city(_settings(), started=started)
+    run_city(settings(), started=started)
     if not output.wants_json():
         click.echo("City stopped.")
 
@@ -82,7 +84,9 @@ def _start_once() -> None:
     from lamplighter.kit import log
 
     log.set_up(level=logging.WARNING)
-    made = run_once(_settings())
+    made = run_once(settings())
+    if made.note is not None:
+        output.note(made.note)
     lines = [*made.done, *(f"Problem in {name}: {text}" for name, text in made.problems.items())]
     end = "City started." if not made.problems else "City started, with problems."
     output.record({"phases": made.phases, "done": made.done, "problems": made.problems}, "\n".join([*lines, end]))
@@ -138,7 +142,7 @@ def status(*, watch: bool, every: float) -> None:
         time.sleep(every)
         if not output.wants_json():
             click.clear()
-        city().__dict__.pop("config", None)  # it may be another by now
+        city().forget_config()  # it may be another by now
         _show_status()
 
 

@@ -4,7 +4,7 @@ import click
 
 from lamplighter.cli import output
 from lamplighter.cli.base import city, group
-from lamplighter.cli.control import run_foreground, stop_and_tell
+from lamplighter.cli.control import run_foreground, settings, stop_and_tell
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import UsageError
 
@@ -22,11 +22,13 @@ def run() -> None:
 def start(within: str) -> None:
     """Run the city in the background; returns when it answers. Its log is `.gc/daemon.log`."""
     from lamplighter.app.background import start_background
+    from lamplighter.app.create import prepare_start
 
     try:
         limit = parse_duration(within).total_seconds()
     except ValueError as error:
         raise UsageError(f"--within: {error}.") from error
+    prepare_start(settings())
     pid = start_background(city(), within=limit)
     output.record({"pid": pid, "log": str(city().paths.log)}, f"The city runs in the background (process {pid}).")
 
@@ -76,6 +78,7 @@ def install(*, system: bool, only_print: bool) -> None:
     from lamplighter.app import service_units
 
     opened = city()
+    opened.need_own()  # the unit is named by the city's id
     unit = service_units.unit_for(opened.paths, opened.settings.env, system=system)
     if only_print:
         output.record({"path": str(unit.path), "content": unit.content}, unit.content.rstrip("\n"))
@@ -93,6 +96,7 @@ def uninstall(*, system: bool) -> None:
     from lamplighter.app import service_units
 
     opened = city()
+    opened.need_own()
     unit = service_units.unit_for(opened.paths, opened.settings.env, system=system)
     if not unit.path.exists():
         output.record({"path": str(unit.path), "left": []}, "The city is not installed as a service.")

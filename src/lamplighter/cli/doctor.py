@@ -17,7 +17,7 @@ def doctor(fix: bool) -> None:  # noqa: FBT001  click passes flags by name
     """
     from lamplighter.app.doctor import examine
 
-    found = examine(city(), fix=fix)
+    found = examine(city(tells_problems=True), fix=fix)
     rows = [
         {"check": entry.check, "level": entry.level.value, "detail": entry.detail, "advice": entry.advice or None}
         for entry in found

@@ -75,6 +75,16 @@ def fail(error: LampError, *, as_json: bool) -> int:
     return EXIT_CODES[error.kind]
 
 
+def note(text: str) -> None:
+    """Something to know beside the answer, in one line on standard error; told once a command."""
+    context = click.get_current_context(silent=True)
+    told = context.find_root().meta.setdefault("lamp.notes", set()) if context is not None else set()
+    if text not in told:
+        told.add(text)
+        mark = click.style("note:", fg="yellow")
+        click.echo(json.dumps({"type": "note", "detail": text}) if wants_json() else f"{mark} {text}", err=True)
+
+
 def local(text: str | None) -> str:
     """An RFC 3339 time as the reader's clock shows it."""
     return "" if text is None else datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")

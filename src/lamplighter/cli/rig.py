@@ -38,7 +38,7 @@ def add(path: Path, name: str | None, prefix: str | None, topology: str | None) 
     """Register the project directory PATH."""
     from lamplighter.app.edits import add_rig
 
-    added = add_rig(city(), path.resolve(), name=name, prefix=prefix, topology=topology)
+    added = add_rig(city(tells_problems=True), path.resolve(), name=name, prefix=prefix, topology=topology)
     output.record(
         {"name": added.name, "path": added.path, "prefix": added.prefix}, f"Added rig {added.name} ({added.prefix})."
     )
@@ -61,7 +61,7 @@ def resume(name: str) -> None:
 def _switch(name: str, *, suspended: bool) -> None:
     from lamplighter.app.edits import switch_rig
 
-    changed = switch_rig(city(), name, suspended=suspended)
+    changed = switch_rig(city(tells_problems=True), name, suspended=suspended)
     word = "suspended" if suspended else "not suspended"
     text = f"Rig {name} is {word} now." if changed else f"Rig {name} was {word} already."
     output.record({"name": name, "suspended": suspended, "changed": changed}, text)

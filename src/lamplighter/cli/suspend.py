@@ -9,9 +9,9 @@ from lamplighter.cli.base import CONTEXT, LampCommand, city
 @click.command("suspend", cls=LampCommand, context_settings=CONTEXT)
 def suspend() -> None:
     """Suspend the city in city.toml: nothing is started, nothing fires, what runs is stopped."""
-    from lamplighter.app.edits import switch_city
+    from lamplighter.app.edits import suspend_city
 
-    changed = switch_city(city(), suspended=True)
+    changed = suspend_city(city(tells_problems=True))
     text = "The city is suspended. `lamp resume` lifts it." if changed else "The city was suspended already."
     output.record({"suspended": True, "changed": changed}, text)
 
@@ -30,11 +30,12 @@ def pause() -> None:
 def resume() -> None:
     """Lift the city's pause and suspension, and say which."""
     from lamplighter.app.automation_commands import switch_pause
-    from lamplighter.app.edits import switch_city
+    from lamplighter.app.edits import resume_city
 
-    opened = city()
-    lifted = ["pause"] if switch_pause(opened, paused=False) else []
-    lifted += ["suspension"] if switch_city(opened, suspended=False) else []
+    opened = city(tells_problems=True)
+    lifted = resume_city(opened, lambda: switch_pause(opened, paused=False))
+    if opened.in_force.note is not None:
+        output.note(opened.in_force.note)
     text = f"Lifted: {' and '.join(lifted)}." if lifted else "The city was neither paused nor suspended."
     output.record({"paused": False, "suspended": False, "lifted": lifted}, text)
 

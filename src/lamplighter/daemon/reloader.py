@@ -11,6 +11,7 @@ from lamplighter.domain.city.reload import Refused, Same, Swap, judge
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
+from lamplighter.ports.config_record import ConfigRecord
 from lamplighter.store.tx import Store
 
 ACTOR = "controller"
@@ -27,6 +28,7 @@ class Reloader:
     store: Store
     clock: Clock
     error: str | None = None
+    record: ConfigRecord | None = None
     _touched: bool = False
     _waiting: list[asyncio.Future[str | None]] = field(default_factory=list)
 
@@ -39,6 +41,13 @@ class Reloader:
         self._waiting.append(answer)
         self.touch()
         return answer
+
+    async def begin(self, problem: str | None) -> None:
+        """Put on record what the city starts with; `problem` is why that is not what the files say."""
+        if problem is None:
+            await self._accepted(self.current)
+        else:
+            await self._reject(problem, readable=False)
 
     async def tick(self) -> None:
         if not self._touched:
@@ -56,23 +65,31 @@ class Reloader:
         try:
             new = await asyncio.to_thread(self.load)
         except LampError as error:
-            await self._reject(error.message)
+            await self._reject(error.message, readable=False)
             return
         verdict = judge(self.current, new)
         match verdict:
             case Same():
                 self.error = None
+                await self._accepted(new)
             case Refused(why):
-                await self._reject(why)
+                await self._reject(why, readable=True)
             case Swap(changed):
                 await self.apply(new)
                 self.current, self.error = new, None
+                await self._accepted(new)
                 log.get().info("config.reloaded", revision=new.revision[:12], changed=list(changed))
                 await self._tell("config.reloaded", {"revision": new.revision, "changed": list(changed)})
             case _:
                 assert_never(verdict)
 
-    async def _reject(self, why: str) -> None:
+    async def _accepted(self, new: LoadedCity) -> None:
+        if self.record is not None:
+            await asyncio.to_thread(self.record.accepted, new)
+
+    async def _reject(self, why: str, *, readable: bool) -> None:
+        if self.record is not None:
+            await asyncio.to_thread(self.record.rejected, why, readable=readable)
         if why == self.error:
             return  # told already; an editor may save the same mistake many times
         self.error = why

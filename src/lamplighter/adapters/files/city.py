@@ -5,11 +5,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from lamplighter.adapters.files.city_id import RUNTIME, city_id_text, read_city_id
 from lamplighter.kit.errors import NotFound, Unavailable, UsageError
 from lamplighter.kit.ids import IdSource
 
-RUNTIME = ".gc"
-_RESTORE_ID = "The city's rows are kept under its id: restore the file from a copy, or look for the id in the database."
 CITY_FILE = "city.toml"
 
 _CITY_TOML = """\
@@ -89,29 +88,23 @@ class CityPaths:
         return self.runtime / "daemon.log"
 
     @property
+    def rejected(self) -> Path:
+        """There while the daemon does not take the configuration that the files say."""
+        return self.runtime / "config.rejected"
+
+    @property
     def events_export(self) -> Path:
         return self.runtime / "events.jsonl"
 
     def city_id(self) -> str:
         """Who this city is, wherever its rows are kept. Raises NotFound for a directory never initialised."""
-        try:
-            text = self.id_file.read_text(encoding="ascii").strip()
-        except FileNotFoundError:
-            raise NotFound(
-                f"{self.root} has no {RUNTIME}/{self.id_file.name}.",
-                hint="Run `lamp init` there; it keeps what it finds.",
-            ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise Unavailable(f"{self.id_file} cannot be read: {error}.", hint=_RESTORE_ID) from error
-        if not re.fullmatch(r"cty_[0-9a-z]+", text):
-            raise Unavailable(f"{self.id_file} does not hold a city's id.", hint=_RESTORE_ID)
-        return text
+        return read_city_id(self.root).id
 
 
 def find_city(start: Path) -> CityPaths:
-    """The nearest directory at or above `start` that holds a `.gc`. Raises NotFound when there is none."""
+    """The nearest directory at or above `start` that holds a `.gc` or a city.toml. Raises NotFound."""
     for directory in (start, *start.parents):
-        if (directory / RUNTIME).is_dir():
+        if (directory / RUNTIME).is_dir() or (directory / CITY_FILE).is_file():
             return CityPaths(directory)
     raise NotFound(
         f"There is no city at or above {start}.",
@@ -126,7 +119,7 @@ def city_at(path: Path) -> CityPaths:
     return find_city(path.resolve())
 
 
-def lay_out(root: Path, *, name: str | None, ids: IdSource) -> list[Path]:
+def lay_out(root: Path, *, name: str | None, ids: IdSource, host: str) -> list[Path]:
     """Make what a city needs and is not there yet; returns what was made. Never overwrites."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise UsageError(f"`{name}` is not a city's name.", hint="Use letters, digits, dots, dashes; no spaces.")
@@ -139,7 +132,9 @@ def lay_out(root: Path, *, name: str | None, ids: IdSource) -> list[Path]:
             made.append(paths.runtime)
         city_name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("-.") or "city"
         made += make_file(paths.config, _CITY_TOML.format(name=city_name))
-        made += make_file(paths.id_file, ids.make("cty") + "\n", mode=0o600)
+        if not paths.id_file.exists():
+            paths.runtime.chmod(0o700)  # git keeps no modes: a clone's is open to all
+            made += make_file(paths.id_file, city_id_text(ids.make("cty"), root, host), mode=0o600)
         formulas = paths.runtime / "formulas"
         if not formulas.exists():
             formulas.mkdir()

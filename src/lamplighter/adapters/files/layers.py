@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from lamplighter.adapters.files.digest import digest_of, files_under
 from lamplighter.adapters.files.prompts import NamedFiles
+from lamplighter.adapters.files.texts import DiskTexts, KeptTexts, Texts
 from lamplighter.adapters.files.toml import load
 from lamplighter.adapters.files.topologies import Fetch, Shelf
 from lamplighter.domain.city.check import check_city, check_tables, check_templates
@@ -44,7 +45,15 @@ def load_city(
         raise NotFound(
             f"There is no {CITY_FILE} in {root}.", hint="Make a city with `lamp init`, or name one with `--city`."
         )
-    return _Load(root, env, fetch).run(extra, strict=strict)
+    texts = DiskTexts()
+    loaded = _Load(root, env, fetch, texts).run(extra, strict=strict)
+    return replace(loaded, revision=revision_of(loaded.sources, root), texts=texts.seen)
+
+
+def load_kept(root: Path, texts: Mapping[Path, bytes], revision: str, *, env: Mapping[str, str]) -> LoadedCity:
+    """The configuration that these texts were, read by the same rules. Raises ConfigInvalid."""
+    loaded = _Load(root.resolve(), env, Fetch.NEVER, KeptTexts(texts)).run((), strict=False)
+    return replace(loaded, revision=revision, texts=texts)
 
 
 @dataclass
@@ -54,6 +63,7 @@ class _Load:
     root: Path
     env: Mapping[str, str]
     fetch: Fetch
+    texts: Texts
     found: Findings = field(default_factory=Findings)
     files: list[Path] = field(default_factory=list)
     topologies: dict[Path, Topology | None] = field(default_factory=dict)
@@ -77,13 +87,12 @@ class _Load:
             named = self._named_files(city, expanded)
         if city is None or self.found.problems or (strict and self.found.notes):
             raise ConfigInvalid(dict.fromkeys([*self.found.problems, *(self.found.notes if strict else ())]))
-        sources = self._sources(city, named)
         return LoadedCity(
             city=city,
             table=expanded,
             warnings=(*self.found.notes, *self.found.remarks),
-            sources=sources,
-            revision=revision_of(sources, self.root),
+            sources=self._sources(city, named),
+            revision="",
             prompts=named.prompts,
             contents=named.contents,
         )
@@ -92,7 +101,7 @@ class _Load:
         """The table of one file, its shape checked; None after a problem with the whole of it."""
         name = _shown(path, self.root)
         self.files.append(path)
-        document = load(path, name)
+        document = load(path, name, self.texts.read)
         if isinstance(document, Problem):
             self.found.problems.append(document)
             return None
@@ -104,7 +113,7 @@ class _Load:
         for path in [*included, *(path.absolute() for path in extra)]:
             if path in self.files:
                 self.found.wrong(base.at("include"), f"`{_shown(path, self.root)}` is included twice")
-            elif path in included and not path.is_file():
+            elif path in included and not self.texts.is_file(path):
                 self.found.wrong(base.at("include"), f"there is no file `{_shown(path, self.root)}`")
                 self.files.append(path)
             elif (table := self._read(path, "fragment", City)) is not None:
@@ -112,7 +121,7 @@ class _Load:
 
     def _ground(self, merged: Table) -> dict[str, Topology]:
         """Every topology that the city or a rig names, by the name it uses."""
-        shelf = Shelf(self.root, merged.named("topologies"), self.fetch, self.env, self.found)
+        shelf = Shelf(self.root, merged.named("topologies"), self.fetch, self.env, self.found, self.texts)
         workspace = merged.get("workspace")
         scopes = [*([workspace] if workspace is not None else []), *merged.tables("rigs")]
         known: dict[str, Topology] = {}
@@ -144,7 +153,7 @@ class _Load:
         self, reference: str, directory: Path, place: Place, shelf: Shelf, trail: tuple[Path, ...]
     ) -> Topology | None:
         file = directory / "topology.toml"
-        if not file.is_file():
+        if not self.texts.is_file(file):
             names = shelf.named
             self.found.wrong(
                 place,
@@ -177,7 +186,7 @@ class _Load:
             self.found.wrong(expanded.get("workspace").at("timezone"), f"`{zone}` is not a time zone{near}")
 
     def _named_files(self, city: City, expanded: Table) -> NamedFiles:
-        named = NamedFiles(self.root, self.found)
+        named = NamedFiles(self.root, self.found, self.texts)
         for agent, table in zip(city.agents, expanded.tables("agents"), strict=True):
             named.add(agent, table)
         return named

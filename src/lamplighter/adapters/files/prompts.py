@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lamplighter.adapters.files.digest import file_digest
+from lamplighter.adapters.files.texts import Texts, text_digest
 from lamplighter.domain.city.loaded import Prompt
 from lamplighter.domain.city.model import Agent
 from lamplighter.domain.city.tree import Findings, Place, Problem, Table
@@ -17,6 +17,7 @@ PARTIALS = "shared"
 class NamedFiles:
     root: Path
     found: Findings
+    texts: Texts
     prompts: dict[str, Prompt] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
@@ -33,7 +34,7 @@ class NamedFiles:
     def _script(self, name: str, place: Place) -> None:
         path = self.root / name
         self.files.append(path)
-        digest = file_digest(path)
+        digest = text_digest(self.texts, path)
         if digest is None:
             self.found.note(place, f"there is no script `{name}`")
         self.contents[name] = digest or ""
@@ -43,7 +44,7 @@ class NamedFiles:
         self.files.append(path)
         self.contents[name] = ""
         try:
-            text = path.read_bytes().decode()
+            text = self.texts.read(path).decode()
         except OSError:
             self.found.note(place, f"there is no prompt file `{name}`; the prompt is empty")
             return
@@ -65,9 +66,9 @@ class NamedFiles:
         self.directories.append(directory)
         total = hashlib.sha256()
         parsed = []
-        for path in sorted(directory.glob("*.md.tmpl")):
+        for path in self.texts.partials(directory):
             try:
-                text = path.read_bytes().decode()
+                text = self.texts.read(path).decode()
             except (OSError, UnicodeDecodeError):
                 self.found.problems.append(Problem(self._shown(path), "", "cannot be read as UTF-8 text"))
                 continue

@@ -22,10 +22,10 @@ class Document:
     lines: Callable[[KeyPath], int | None]
 
 
-def load(path: Path, file: str) -> Document | Problem:
+def load(path: Path, file: str, read: Callable[[Path], bytes] = Path.read_bytes) -> Document | Problem:
     """The file at `path`, named `file` in what is said about it."""
     try:
-        text = text_of(path.read_bytes())
+        text = text_of(read(path))
     except UnicodeDecodeError as error:
         wide = error.object[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
         return Problem(file, "", "is UTF-16 text; save it as UTF-8" if wide else _not_text(error))

@@ -12,6 +12,7 @@ import tomlkit
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.adapters.files.digest import directory_digest
 from lamplighter.adapters.files.git import FetchFailed, fetch_into
+from lamplighter.adapters.files.texts import Texts
 from lamplighter.adapters.files.toml import load
 from lamplighter.domain.city.limits import plain_name
 from lamplighter.domain.city.paths import Remote, from_city, inside, remote
@@ -49,6 +50,7 @@ class Shelf:
     fetch: Fetch
     env: Mapping[str, str]
     found: Findings
+    texts: Texts
     _pins: dict[str, Pin] = field(default_factory=dict)
     _done: dict[str, Path | None] = field(default_factory=dict)
 
@@ -87,7 +89,7 @@ class Shelf:
         target = self.root / CACHE / slot
         pin = self._pins.get(slot)
         pinned = pin if pin is not None and (pin.source, pin.ref) == (wanted.source, wanted.ref) else None
-        here = target.is_dir()
+        here = self.texts.is_directory(target)
         if self.fetch is Fetch.NEVER or (self.fetch is Fetch.MISSING and here and pinned is not None):
             if not here:
                 self.found.wrong(place, "is not fetched yet; `lamp start` and `lamp config check` fetch it")

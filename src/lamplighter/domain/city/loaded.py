@@ -38,6 +38,8 @@ class LoadedCity:
     revision: str
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     contents: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[Path, bytes] = field(default_factory=dict, repr=False, compare=False)
+    """The files it was read from, as they were then."""
 
     def fingerprint(self, agent: Agent) -> Fingerprint:
         return fingerprint(self.city, agent, self.contents)

@@ -1,0 +1,73 @@
+"""The texts a configuration is made of: read from disk, or as they were kept when the configuration was last right."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+class Texts(Protocol):
+    """Where the loader gets the content of the files that a configuration names."""
+
+    def read(self, path: Path) -> bytes:
+        """Raises OSError."""
+        ...
+
+    def is_file(self, path: Path) -> bool: ...
+
+    def is_directory(self, path: Path) -> bool: ...
+
+    def partials(self, directory: Path) -> list[Path]:
+        """The files in it that hold parts of prompts, in order."""
+        ...
+
+
+@dataclass
+class DiskTexts:
+    """The files as they are; `seen` keeps what was read, so that it can be kept as it was judged."""
+
+    seen: dict[Path, bytes] = field(default_factory=dict)
+
+    def read(self, path: Path) -> bytes:
+        self.seen[path] = path.read_bytes()
+        return self.seen[path]
+
+    def is_file(self, path: Path) -> bool:
+        return path.is_file()
+
+    def is_directory(self, path: Path) -> bool:
+        return path.is_dir()
+
+    def partials(self, directory: Path) -> list[Path]:
+        return sorted(directory.glob("*.md.tmpl"))
+
+
+@dataclass(frozen=True)
+class KeptTexts:
+    """The files of another time; nothing is asked of the disk."""
+
+    files: Mapping[Path, bytes]
+
+    def read(self, path: Path) -> bytes:
+        try:
+            return self.files[path]
+        except KeyError:
+            raise FileNotFoundError(f"{path} was not kept") from None
+
+    def is_file(self, path: Path) -> bool:
+        return path in self.files
+
+    def is_directory(self, path: Path) -> bool:
+        return any(path in file.parents for file in self.files)
+
+    def partials(self, directory: Path) -> list[Path]:
+        return sorted(file for file in self.files if file.parent == directory and file.name.endswith(".md.tmpl"))
+
+
+def text_digest(texts: Texts, path: Path) -> str | None:
+    """None for a file that is not there or cannot be read."""
+    try:
+        return hashlib.sha256(texts.read(path)).hexdigest()
+    except OSError:
+        return None

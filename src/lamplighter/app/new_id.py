@@ -1,0 +1,112 @@
+"""`lamp init --new-id`: a copied city becomes a city of its own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lamplighter.adapters.files.atomic import write_atomically
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.city_id import city_id_text, set_aside
+from lamplighter.adapters.files.lock import ControllerLock
+from lamplighter.adapters.files.secrets import KEY_FILE, OWNER_FILE
+from lamplighter.app.agents import Agents
+from lamplighter.app.settings import Settings
+from lamplighter.app.wiring import OpenCity, host
+from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.errors import Conflict
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import fresh_start
+from lamplighter.store.place import Place, SqlitePlace, migrate, open_direct
+from lamplighter.store.rekey import rekey_sqlite
+
+NEXT_ID = "city-id.next"
+AT_ONCE = 100
+OF_THE_ORIGINAL = (
+    "sessions", "sessions-tmux", "commands", "owners", "wake", "worktrees", "node-id", "api.json", "worker-api.json",
+    "daemon.pid", "controller.sock", "tmux.sock", "config.rejected",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """The new id, the old one, how many runs were ended, and where records of the original's sessions lie now."""
+
+    id: str
+    before: str
+    runs_ended: int
+    aside: Path
+    rows_kept: bool
+    """False where the rows are the original's, in a database that both use: this city begins without any."""
+
+
+def give_new_id(root: Path, settings: Settings) -> Renewed:
+    """Raises ControllerRunning, Conflict while agents of this very city live. One that was cut off may be repeated."""
+    paths = CityPaths(root)
+    paths.city_id()  # before a lock is made where no city is
+    lock = ControllerLock(paths.lock)
+    lock.take()
+    try:
+        clock = SystemClock()
+        return _renewed(OpenCity(settings, paths, clock, IdSource(clock)))
+    finally:
+        lock.release()
+
+
+def _renewed(city: OpenCity) -> Renewed:
+    _need_nobody_alive(city)
+    paths, place = city.paths, city.place
+    old, new = paths.city_id(), _next_id(city)
+    aside = set_aside(paths.runtime, OF_THE_ORIGINAL, f"of-{old}")
+    for name in (KEY_FILE, OWNER_FILE):  # made anew when first needed
+        (paths.runtime / name).unlink(missing_ok=True)
+    own_rows = _lies_inside(place, paths.root)
+    migrate(place)
+    if own_rows and isinstance(place, SqlitePlace):
+        rekey_sqlite(place.path, old, new)
+    ended = _settle(city, new, old)
+    write_atomically(paths.id_file, city_id_text(new, paths.root, host()).encode(), mode=0o600)
+    (paths.runtime / NEXT_ID).unlink()
+    return Renewed(new, old, ended, aside, own_rows)
+
+
+def _settle(city: OpenCity, new: str, old: str) -> int:
+    """What was under way ends, and the city is told about itself."""
+    store, name = open_direct(city.place, new), city.config.city.name
+    try:
+        act = city.act()
+        store.transact(lambda tx: tx.cities.ensure(name, act.at))
+        store.transact(fresh_start.forget_processes, act)
+        under_way = store.read(fresh_start.open_runs)
+        for start in range(0, len(under_way), AT_ONCE):
+            store.transact(fresh_start.end_runs, under_way[start : start + AT_ONCE], ids=city.ids, act=act)
+        store.transact(fresh_start.end_open_sessions, act)
+        fact = act.event("city.new_id", subject=name, payload={"id": new, "before": old})
+        store.transact(lambda tx: tx.events.append(fact))
+        return len(under_way)
+    finally:
+        store.close()
+
+
+def _need_nobody_alive(city: OpenCity) -> None:
+    """Of a copy nobody lives; agents of a city that is no copy would be left without anyone who knows them."""
+    if city.original is not None:
+        return
+    living = [name for seen in Agents(city).speak_to_each(lambda provider: provider.seen())
+              for name, one in seen.items() if one.alive]  # fmt: skip
+    if living:
+        raise Conflict(
+            f"{len(living)} agents or runs of this city still live: {', '.join(sorted(living)[:5])}.",
+            hint="`lamp stop` ends them; then give it a new id.",
+        )
+
+
+def _next_id(city: OpenCity) -> str:
+    """Chosen once: a second try after one that was cut off goes on with the same."""
+    file = city.paths.runtime / NEXT_ID
+    if not file.exists():
+        write_atomically(file, f"{city.ids.make('cty')}\n".encode(), mode=0o600)
+    return file.read_text(encoding="ascii").strip()
+
+
+def _lies_inside(place: Place, root: Path) -> bool:
+    """Whether the rows were copied with the directory."""
+    return isinstance(place, SqlitePlace) and place.path.resolve().is_relative_to(root.resolve())

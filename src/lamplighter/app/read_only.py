@@ -1,0 +1,30 @@
+"""A store that is read and not written, for a copy of a city."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
+
+from lamplighter.kit.errors import LampError
+from lamplighter.store.tx import DirectStore, Tx
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class ReadOnlyStore:
+    """`refusal` is raised by whatever would write; whoever reads is told of it."""
+
+    store: DirectStore
+    refusal: LampError
+    warn: Callable[[str], None]
+
+    def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: ARG002
+        raise self.refusal
+
+    def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        self.warn(f"{self.refusal.message} {self.refusal.hint}")
+        return self.store.read(fn, *args, **kwargs)
+
+    def close(self) -> None:
+        self.store.close()

@@ -1,0 +1,52 @@
+"""What becomes of the rows of a city that was copied: whatever was under way belongs to the original."""
+
+from collections.abc import Sequence
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.runs.model import ACTIVE, By, Mover, RunState, Stage
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import executing, owners, runs
+from lamplighter.store.sessions import SessionEnd
+from lamplighter.store.tx import Tx
+
+AT_ONCE = 200
+REASON = "interrupted"
+ERROR = "its city was copied; the run goes on in the original, if anywhere"
+SESSION_REASON = "its city was copied"
+
+
+def forget_processes(tx: Tx, act: Act) -> None:
+    """No process and no node of the original works here."""
+    for owner in tx.owners.all():
+        owners.bury(tx, owner, act=act)
+    for node in tx.nodes.all():
+        tx.nodes.remove(node.name)
+
+
+def open_runs(tx: Tx) -> list[str]:
+    """Every run that is under way, by id."""
+    return [run for state in ACTIVE for run in _of_state(tx, state)]
+
+
+def end_runs(tx: Tx, found: Sequence[str], *, ids: IdSource, act: Act) -> None:
+    """May be repeated: one that has ended stays as it is."""
+    for run in found:
+        ending = runs.Ending(RunState.FAILED, REASON, Stage.FINALIZER, error=ERROR)
+        runs.end_if_active(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
+        executing.session_ended(tx, run, SessionEnd(act.at, SESSION_REASON))
+
+
+def _of_state(tx: Tx, state: RunState) -> list[str]:
+    found: list[str] = []
+    while page := tx.runs.page(state=state, before=found[-1] if found else None, limit=AT_ONCE):
+        found += [row.run.id for row in page]
+    return found
+
+
+def end_open_sessions(tx: Tx, act: Act) -> int:
+    """Agents' sessions that were under way; they are not adopted here."""
+    open_ids = tx.agents.remembered(act.at).open_ids
+    for name, session in open_ids.items():
+        tx.sessions.end(session, SessionEnd(act.at, SESSION_REASON))
+        tx.agents.end(name, act.at, wished=True, exit_status=None, reason=SESSION_REASON)
+    return len(open_ids)
