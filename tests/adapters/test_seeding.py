@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.sessions.seeding import SeedRefused, write_seeds
+from lamplighter.adapters.files.seeding import SeedRefused, write_seeds
 from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
 
 
@@ -53,3 +53,30 @@ def test_a_path_that_leads_out_of_its_place_is_refused(tmp_path: Path, path: str
     with pytest.raises(SeedRefused):
         write_seeds([SeedFile(Place.FILES, path, "x")], places(tmp_path))
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_an_agent_s_start_leaves_a_file_it_cannot_read_and_writes_the_others(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/settings.json").write_text("{ // a comment")
+    seeds = [SeedFile(Place.HOME, name, '{"a": 1}', Writing.MERGE_JSON) for name in ("settings.json", "other.json")]
+    write_seeds(seeds, places(tmp_path), keep_unreadable=True)
+    assert (tmp_path / "home/settings.json").read_text() == "{ // a comment"
+    assert json.loads((tmp_path / "home/other.json").read_text()) == {"a": 1}
+
+
+def test_a_link_in_a_home_is_its_owner_s_and_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "dotfiles").mkdir()
+    kept = tmp_path / "dotfiles/claude.json"
+    kept.write_text('{"theme": "dark"}')
+    (tmp_path / "home/.claude.json").symlink_to(kept)
+    write_seeds([SeedFile(Place.HOME, ".claude.json", '{"new": 1}', Writing.MERGE_JSON)], places(tmp_path))
+    assert (tmp_path / "home/.claude.json").is_symlink()
+    assert json.loads(kept.read_text()) == {"theme": "dark", "new": 1}
+
+
+@pytest.mark.parametrize("place", list(Place))
+def test_no_place_is_left_by_dots(tmp_path: Path, place: Place) -> None:
+    with pytest.raises(SeedRefused):
+        write_seeds([SeedFile(place, "deep/../../x", "x")], places(tmp_path))
+    assert not (tmp_path / "x").exists()

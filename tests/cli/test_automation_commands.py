@@ -111,6 +111,13 @@ def test_check_exits_0_with_something_due_and_1_without(lamp: Lamp) -> None:
     assert lamp("automation", "check", "later")[0] == 1
 
 
+def test_check_gives_a_condition_the_surroundings_that_the_daemon_gives_it(lamp: Lamp, town: Path) -> None:
+    check = 'test "$LAMP_AUTOMATION" = told && test -f "$AUTOMATION_DIR/automation.toml"'
+    define(town, "told", f"[automation]\nexec = 'true'\ngate = 'condition'\ncheck = '{check}'\n")
+    (found,) = answer(lamp, "automation", "check", "told")
+    assert found["due"]
+
+
 def test_check_runs_the_condition(lamp: Lamp) -> None:
     answer(lamp, "automation", "create", "yes", "--exec", "true", "--condition", "true")
     answer(lamp, "automation", "create", "no", "--exec", "true", "--condition", "exit 4")

@@ -13,7 +13,6 @@ from lamplighter.adapters.files.run_workshop import FileRunWorkshop
 from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
 from lamplighter.adapters.sessions.commands import ShimCommands
-from lamplighter.adapters.sessions.seeding import write_seeds
 from lamplighter.adapters.sessions.subprocess import SubprocessProvider
 from lamplighter.daemon.automations import Agents, AutomationLoops, Outside
 from lamplighter.domain.acts import Act
@@ -84,7 +83,7 @@ class Loops:
         return Agents(
             sessions=self.sessions,
             provider="subprocess",
-            workshop=FileRunWorkshop(runtime, env, write_seeds),
+            workshop=FileRunWorkshop(runtime, env),
             worktrees=GitWorktrees(runtime / "worktrees", Git(env)),
             artifacts=self.artifacts,
             selector=self.selector,

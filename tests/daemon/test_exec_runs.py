@@ -53,7 +53,7 @@ async def test_case_18_the_child_sees_its_directory_its_run_and_its_trigger(loop
     line = "echo $AUTOMATION_DIR $LAMP_RUN_ID $LAMP_RIG $PWD; cat $LAMP_TRIGGER_FILE"
     (folder / "automation.toml").write_text(f'[automation]\nexec = "{line}"\ngate = "manual"\n')
     found = scan([LayerDirectory(tmp_path / "layer", "web")])
-    await definitions.sync_definitions(loops.store, found, loops.rules, ids=loops.ids, act=loops.act)
+    await loops.store.transact(definitions.sync, found, loops.rules, ids=loops.ids, act=loops.act)
     row = await loops.work("where:rig:web", why="test")
     first, _, rest = row.run.output_tail.partition("\n")
     assert first.split() == [str(folder), row.run.id, "web", str(tmp_path / "web")]

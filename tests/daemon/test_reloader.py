@@ -1,21 +1,25 @@
 """The reload phase: whole new configuration or the old one, with the reason."""
 
-from collections.abc import AsyncIterator
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from lamplighter.adapters.files.layers import load_city
-from lamplighter.daemon.reloader import Reloader
+from lamplighter.daemon.reloader import Candidate, NotInForce, Reloader
 from lamplighter.daemon.ticks import Phase, Ticks
+from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
+from lamplighter.domain.city.reload import WORKER_BINDS
 from lamplighter.domain.events import EventFilter
+from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.store.place import SqlitePlace, open_store
-from lamplighter.store.tx import Store
+from lamplighter.store.tx import Store, Tx
 from lamplighter.store.wakes import Wakes
 from lamplighter.testing.clock import FakeClock
 
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 CITY = '[workspace]\nname = "town"\n\n[daemon]\npatrol_interval = "30s"\n'
 
 
@@ -28,13 +32,20 @@ class Bench:
         self.root = root
         self.store = store
         self.swapped: list[LoadedCity] = []
-        self.reloader = Reloader(self._load(), self._load, self._swap, store, clock)
+        self.swap: Callable[[LoadedCity], None] = self.swapped.append
+        self.failing: LampError | None = None
+        self.reloader = Reloader(self._load(), self._load, self._build, store, clock)
 
     def _load(self) -> LoadedCity:
         return load_city(self.root, env={})
 
-    async def _swap(self, new: LoadedCity) -> None:
-        self.swapped.append(new)
+    async def _build(self, new: LoadedCity) -> Candidate:
+        return Candidate(self._write, lambda: self.swap(new))
+
+    def _write(self, tx: Tx) -> None:
+        tx.events.append(Act("test", NEW_YEAR).event("test.written"))
+        if self.failing is not None:
+            raise self.failing
 
     async def edit(self, old: str, new: str) -> None:
         self.file.write_text(self.file.read_text().replace(old, new))
@@ -42,8 +53,11 @@ class Bench:
         await self.reloader.tick()
 
     async def told(self) -> list[str]:
-        events = await self.store.read(lambda tx: tx.events.latest(EventFilter(type="config.*"), limit=100))
-        return [event.type for event in events]
+        return [event for event in await self.events() if event.startswith("config.")]
+
+    async def events(self) -> list[str]:
+        found = await self.store.read(lambda tx: tx.events.latest(EventFilter(), limit=100))
+        return [event.type for event in found]
 
 
 @pytest.fixture
@@ -94,6 +108,57 @@ async def test_a_changed_city_name_is_refused(bench: Bench) -> None:
 async def test_another_database_is_refused_while_the_city_runs(bench: Bench) -> None:
     await bench.edit("[daemon]", '[store]\nurl = "postgresql://elsewhere/lamp"\n\n[daemon]')
     assert bench.reloader.error == "store.url: cannot change while the city runs; restart it"
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ("runs.provider", '[runs]\nprovider = "tmux"\n'),
+        ("artifacts.url", '[artifacts]\nurl = "elsewhere"\n'),
+        ("api.port", "[api]\nport = 1\n"),
+        ("api.host", '[api]\nhost = "::1"\n'),
+        ("beads.provider", '[beads]\nprovider = "bd"\n'),
+        ("session.provider", '[session]\nprovider = "fake"\n'),
+    ],
+)
+async def test_what_is_taken_once_at_the_start_cannot_change_while_the_city_runs(
+    bench: Bench, setting: str, text: str
+) -> None:
+    await bench.edit("[daemon]", f"{text}\n[daemon]")
+    assert bench.reloader.error == f"{setting}: cannot change while the city runs; restart it"
+    assert bench.swapped == []
+
+
+async def test_a_worker_is_not_bound_by_what_only_the_controller_takes(bench: Bench) -> None:
+    bench.reloader.bound = WORKER_BINDS
+    await bench.edit("[daemon]", "[api]\nport = 1\n\n[daemon]")
+    assert bench.reloader.error is None
+    assert len(bench.swapped) == 1
+
+
+async def test_a_configuration_that_cannot_be_written_leaves_the_old_one_in_force_and_is_tried_again(
+    bench: Bench,
+) -> None:
+    bench.failing = Unavailable("The database is away.")
+    before = bench.reloader.current
+    with pytest.raises(NotInForce, match="The database is away"):
+        await bench.edit('"30s"', '"5s"')
+    assert (bench.reloader.current, bench.swapped, await bench.events()) == (before, [], [])
+    assert "tried again" in str(bench.reloader.error)
+    bench.failing = None
+    await bench.reloader.tick()  # nobody touched the file again
+    assert [city.city.daemon.patrol_interval.total_seconds() for city in bench.swapped] == [5]
+    assert bench.reloader.error is None
+    assert await bench.events() == ["test.written", "config.reloaded"]
+
+
+async def test_whoever_asks_hears_that_it_could_not_be_brought_into_force(bench: Bench) -> None:
+    bench.failing = Unavailable("The database is away.")
+    bench.file.write_text(bench.file.read_text().replace('"30s"', '"5s"'))
+    answer = bench.reloader.asked()
+    with pytest.raises(NotInForce):
+        await bench.reloader.tick()
+    assert "The database is away." in str(await answer)
 
 
 async def test_bug_a_rig_that_is_wrong_is_fatal_to_a_reload_too(bench: Bench) -> None:
@@ -161,11 +226,11 @@ async def test_reloads_under_load_lose_no_tick(bench: Bench, fake_clock: FakeClo
 
     ticks = Ticks(phases(), fake_clock, timedelta(seconds=30))
 
-    async def swap(new: LoadedCity) -> None:
+    def swap(new: LoadedCity) -> None:
         bench.swapped.append(new)
         ticks.swap(phases(), new.city.daemon.patrol_interval)
 
-    bench.reloader.apply = swap
+    bench.swap = swap
     for turn in range(60):
         asked.append(turn)
         ticks.rouse("work")

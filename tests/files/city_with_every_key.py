@@ -47,7 +47,7 @@ outbox = "1d"
 [beads]
 provider = "exec:beads.sh"
 [session]
-provider = "k8s"
+provider = "tmux"
 [session.k8s]
 namespace = "lamps"
 image = "example/agent:1"

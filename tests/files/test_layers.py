@@ -236,7 +236,6 @@ def test_prefixes_are_unique_with_the_city_s_own(problems: Problems) -> None:
         ('[workspace]\ntimezone = "Europe/Berlim"\n', "did you mean `Europe/Berlin`?"),
         ('[workspace]\ntimezone = "../etc"\n', "`../etc` is not a time zone"),
         ('[workspace]\ntopology = "gone"\n', "`gone` is not a topology: there is no gone/topology.toml"),
-        ('[[rigs]]\nname = "r"\npath = "x"\ndefault_sling_target = "r/a"\n', "`r/a` is not an agent"),
         ('[[rigs]]\nname = "r"\npath = "x"\n[[rigs.overrides]]\nagent = "z"\n', "`z` is not an agent of rig `r`"),
         ('[[configurations]]\nname = "c"\nrig = "r"\n', "`r` is not a rig"),
         ('[[configurations]]\nname = "c"\npreset = "r"\n', "`r` is not a provider"),
@@ -420,7 +419,7 @@ def test_the_environment_wins_and_says_what_is_wrong_with_it(load: Load, problem
     assert city.automations.skip == ("a", "b")
     assert problems(files, LAMP_API_PORT="many", LAMP_WORKSPACE_SUSPENDED="maybe", GC_SESSION="tmx") == [
         (
-            "environment: GC_SESSION: `tmx` is not one of `tmux`, `subprocess`, `k8s`, `fake`, `fail` or "
+            "environment: GC_SESSION: `tmx` is not one of `tmux`, `subprocess`, `fake`, `fail` or "
             "`exec:<script>`; did you mean `tmux`?"
         ),
         'environment: LAMP_WORKSPACE_SUSPENDED: must be `true` or `false`, not the text "maybe"',

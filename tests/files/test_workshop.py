@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lamplighter.adapters.files.layers import load_city
-from lamplighter.adapters.files.workshop import FileWorkshop, branches_of, merge
+from lamplighter.adapters.files.workshop import FileWorkshop, branches_of
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import SessionSpec
 from lamplighter.kit.errors import LampError
@@ -190,9 +190,3 @@ def test_branches_are_read_without_git(tmp_path: Path) -> None:
     assert (found.current, found.default) == ("feature/lamps", "main")
     (git / "HEAD").write_text("0123456789abcdef\n")
     assert branches_of(tmp_path / "shop").current == ""
-
-
-def test_merging_adds_and_changes_nothing_that_is_said() -> None:
-    theirs = {"a": 1, "deep": {"b": 2}, "list": [1]}
-    ours = {"a": 9, "deep": {"b": 9, "c": 3}, "list": [1, 2], "new": True}
-    assert merge(theirs, ours) == {"a": 1, "deep": {"b": 2, "c": 3}, "list": [1, 2], "new": True}

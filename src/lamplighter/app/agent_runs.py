@@ -7,7 +7,6 @@ from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
 from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.adapters.sessions.seeding import write_seeds
 from lamplighter.app.sessions import open_named
 from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.automations import Agents
@@ -25,7 +24,7 @@ def agents_of(opened: OpenCity, city: City, api_url: Callable[[], str | None]) -
     return Agents(
         sessions=open_named(city.runs.provider, opened.paths, env, clock=opened.clock, ids=opened.ids),
         provider=city.runs.provider,
-        workshop=FileRunWorkshop(runtime, env, write_seeds),
+        workshop=FileRunWorkshop(runtime, env),
         worktrees=GitWorktrees(runtime / WORKTREES, Git(env)),
         artifacts=artifact_store(opened, city),
         selector=_selector(opened),

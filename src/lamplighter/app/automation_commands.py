@@ -10,13 +10,13 @@ from lamplighter.adapters.files.toml import text_of
 from lamplighter.app.automations import command_parent, command_runner, rules_of
 from lamplighter.app.wiring import OpenCity
 from lamplighter.app.work_here import refresh_definitions
+from lamplighter.daemon.conditions import check_command
 from lamplighter.daemon.scene import Scene
 from lamplighter.domain.automations.gates import Checked
 from lamplighter.domain.automations.model import Condition
 from lamplighter.domain.automations.templates import TEMPLATES, from_template
 from lamplighter.kit import toml_text
 from lamplighter.kit.errors import UsageError
-from lamplighter.ports.commands import Command
 from lamplighter.services import automations, outlook
 from lamplighter.services.rules import Rules
 
@@ -153,11 +153,7 @@ def _conditions(city: OpenCity, name: str | None) -> dict[tuple[str, str], Check
     runner = command_runner(city.paths, city.clock, city.ids)
 
     async def ask(one: outlook.Standing, gate: Condition) -> Checked:
-        rig = one.row.rig
-        command = Command(
-            f"check {one.row.scoped_name}", gate.check, scene.dir_of(rig), gate.timeout, scene.env_of(rig)
-        )
-        ended = await runner.check(command)
+        ended = await runner.check(check_command(scene, one.row, gate))
         return Checked(None if ended.timed_out else ended.exit_code)
 
     async def ask_all() -> list[Checked]:

@@ -7,7 +7,7 @@ from lamplighter.adapters.files.workshop import FileWorkshop
 from lamplighter.adapters.pool_check import ShellPoolCheck
 from lamplighter.app.beads import bead_provider, bead_store
 from lamplighter.app.sessions import open_provider, provider_name, setup_env
-from lamplighter.app.wiring import OpenCity, host
+from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.memory import Memory, Where
 from lamplighter.daemon.patrol import Patrol
 from lamplighter.domain.city.loaded import LoadedCity
@@ -30,12 +30,14 @@ class Watchtower:
     memory: Memory
 
 
-async def build_patrol(stack: AsyncExitStack, opened: OpenCity, config: LoadedCity, store: Store) -> Watchtower:
+async def build_patrol(
+    stack: AsyncExitStack, opened: OpenCity, config: LoadedCity, store: Store, node: str
+) -> Watchtower:
     """What it opens is closed by `stack`; sessions live on."""
     env = opened.settings.env
     provider = open_provider(opened.paths, config.city, env, clock=opened.clock, ids=opened.ids)
     stack.push_async_callback(provider.close)
-    memory = Memory(store, opened.clock, opened.ids, Where(provider_name(config.city, env), host()))
+    memory = Memory(store, opened.clock, opened.ids, Where(provider_name(config.city, env), node))
     patrol = Patrol.build(
         roster(config),
         provider=provider,

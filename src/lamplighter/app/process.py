@@ -20,6 +20,7 @@ from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import definitions_of, loops_of, rules_of
 from lamplighter.app.beads import close_beads, open_beads
 from lamplighter.app.config_in_force import InForce, in_force
+from lamplighter.app.config_watch import ConfigWatch
 from lamplighter.app.create import prepare_start
 from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime, if_possible
@@ -29,10 +30,11 @@ from lamplighter.app.settings import Settings
 from lamplighter.app.status import on_record, whole
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.agent_phases import agent_phases
+from lamplighter.daemon.automations import log_synced
 from lamplighter.daemon.hands import Deed
 from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
-from lamplighter.daemon.reloader import Reloader
+from lamplighter.daemon.reloader import Candidate, Reloader
 from lamplighter.daemon.shutdown import SessionsLeft, stop_all
 from lamplighter.daemon.store_watch import StoreWatch
 from lamplighter.daemon.ticks import Phase
@@ -48,14 +50,14 @@ from lamplighter.kit.clock import SystemClock, rfc3339
 from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
-from lamplighter.kit.tasks import spawn
 from lamplighter.services import owners, runs
 from lamplighter.services.agents import View, agent_rows
+from lamplighter.services.definitions import Declared, Synced
 from lamplighter.services.overview import Overview, overview
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import PostgresPlace, parse_place
 from lamplighter.store.sqlite import SqliteStore
-from lamplighter.store.tx import Store
+from lamplighter.store.tx import Store, Tx
 
 ACTOR = "controller"
 Warn = Callable[[str], None]
@@ -196,9 +198,10 @@ class _Process:
         self._store_watch = self._watching(store)
         if self._shared:
             await self._holding.tick()
-        await self._apply_automations(config)
-        self._tower = await build_patrol(stack, self._opened, config, store)
-        self._reloader = self._reloading(controller, config)
+        log_synced(await store.transact(self._loops.write, await self._declared(config)))
+        self._tower = await build_patrol(stack, self._opened, config, store, node.name)
+        self._config_watch = self._reloading(controller, config)
+        self._reloader = self._config_watch.reloader
         await self._reloader.begin(found.problem)
         controller.ticks.phases = self._phases(controller, config)
         controller.ticks.listen(post.wakes)
@@ -223,46 +226,41 @@ class _Process:
             city.close()
         stack.push_async_callback(if_possible, asyncio.to_thread, close_beads, city)
 
-    async def _apply_automations(self, config: LoadedCity) -> None:
-        """The rules and definitions of this configuration, for everything that fires from now on."""
-        definitions = await asyncio.to_thread(definitions_of, config.city)
-        await self._loops.apply(config.city, rules_of(config.city, self._settings.env), definitions)
+    async def _declared(self, config: LoadedCity) -> Declared:
+        rules = rules_of(config.city, self._settings.env)
+        return Declared(config.city.configurations, await asyncio.to_thread(definitions_of, config.city), rules)
 
-    def _reloading(self, controller: Controller, config: LoadedCity) -> Reloader:
-        self._watch = Watch(config.sources)
+    def _reloading(self, controller: Controller, config: LoadedCity) -> ConfigWatch:
+        watch = Watch(config.sources)
 
-        async def swap(new: LoadedCity) -> None:
-            await self._apply_automations(new)
-            self._tower.patrol.swap(roster(new))
-            controller.ticks.swap(self._phases(controller, new), new.city.daemon.patrol_interval)
-            self._watch.refresh(new.sources)
+        async def build(new: LoadedCity) -> Candidate:
+            declared, agents = await self._declared(new), roster(new)
+            phases = self._phases(controller, new)
+            reports: list[Synced] = []
+
+            def write(tx: Tx) -> None:
+                reports[:] = [self._loops.write(tx, declared)]
+
+            def swap() -> None:
+                self._opened.use(InForce(new))
+                self._loops.scene.swap(new.city, declared.rules)
+                self._tower.patrol.swap(agents)
+                controller.ticks.swap(phases, new.city.daemon.patrol_interval)
+                watch.refresh(new.sources)
+                log_synced(reports[0])
+
+            return Candidate(write, swap)
 
         load = partial(load_city, self._paths.root, env=self._settings.env)
         record = ConfigFiles(self._paths, self._clock)
-        return Reloader(config, load, swap, controller.store, self._clock, record=record)
+        reloader = Reloader(config, load, build, controller.store, self._clock, record=record)
+        return ConfigWatch(watch, reloader, controller.ticks)
 
     def _phases(self, controller: Controller, config: LoadedCity) -> list[Phase]:
         agents = agent_phases(self._tower.patrol)
         own = [*controller.phases(config.city), *self._nodes.phases(config.city)]
         shared = [self._holding.phase(), self._nodes.for_node(self._loops.tidy_phase())] if self._shared else []
-        return [Phase("reload", self._reloader.tick), *agents, *shared, *own]
-
-    async def _notice_changes(self, controller: Controller) -> None:
-        early = spawn(self._look_once(controller), name="watch is ready")
-        try:
-            async for _ in self._watch.changes():
-                self._look_again(controller)
-        finally:
-            early.cancel()
-
-    async def _look_once(self, controller: Controller) -> None:
-        """What changed after the configuration was read and before the watch began is nobody's news."""
-        await self._watch.ready.wait()
-        self._look_again(controller)
-
-    def _look_again(self, controller: Controller) -> None:
-        self._reloader.touch()
-        controller.ticks.rouse("reload")
+        return [self._config_watch.phase(), *agents, *shared, *own]
 
     async def _open_control(self, stack: AsyncExitStack, controller: Controller) -> None:
         verbs = {
@@ -286,7 +284,7 @@ class _Process:
         children = [
             Child("patrol", self._tower.patrol.run),
             Child("ticks", controller.ticks.loop),
-            Child("watch", partial(self._notice_changes, controller), stop=self._end_watch),
+            Child("watch", self._config_watch.run, stop=self._config_watch.stop),
             Child("http", self._http.run, stop=self._http.stop),
             *([Child("store watch", self._store_watch.loop)] if self._store_watch is not None else []),
             *([Child("vigil", self._watchman.loop)] if self._watchman is not None else []),
@@ -311,9 +309,6 @@ class _Process:
         except LampError:
             seen = await self._tower.provider.seen()
             return frozenset(name for name, session in seen.items() if session.meta.get(meta.RUN))
-
-    async def _end_watch(self) -> None:
-        self._watch.close()
 
     async def _tell(self, event_type: str, controller: Controller, payload: Mapping[str, Any]) -> None:
         fact = Act(ACTOR, self._clock.now()).event(event_type, subject=controller.city.name, payload=dict(payload))

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from lamplighter.app.post import place_of
 from lamplighter.app.sessions import open_named, provider_name, used_here
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.memory import Memory, Where
@@ -10,7 +11,7 @@ from lamplighter.domain.city.sections import Daemon
 from lamplighter.kit import aio
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.sessions import SessionProvider
-from lamplighter.services import owners
+from lamplighter.services import nodes, owners
 from lamplighter.store.place import open_proofs, open_store
 from lamplighter.store.wakes import Wakes
 
@@ -60,7 +61,8 @@ async def _stop(city: OpenCity, name: str, provider: SessionProvider, within: ti
             spared = await owners.runs_of_the_living(store, proofs, "")
         finally:
             proofs.close()
-        memory = Memory(store, city.clock, city.ids, Where(name, host()))
+        node = await store.read(nodes.name_of, place_of(city), host())
+        memory = Memory(store, city.clock, city.ids, Where(name, node))
         await memory.load(timedelta(days=1), keep_quarantine=True)
         return await stop_all(provider, memory, within=within, spared=spared)
     finally:

@@ -164,8 +164,11 @@ class OpenCity:
         return read_formula(name, self.formula_layers(rig))
 
     def close(self) -> None:
-        if "store" in self.__dict__:
-            self.store.close()
+        """What is asked for afterwards is opened anew."""
+        self.__dict__.pop("beads", None)
+        store: DirectStore | None = self.__dict__.pop("store", None)
+        if store is not None:
+            store.close()
 
     def _store_url(self) -> str:
         """The store's URL without reading the whole configuration, where city.toml alone can say it."""

@@ -14,8 +14,8 @@ from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.automations import AutomationLoops
 from lamplighter.kit import aio, log
-from lamplighter.services import configurations, nodes, owners, runs
-from lamplighter.services.definitions import sync, sync_definitions
+from lamplighter.services import nodes, owners, runs
+from lamplighter.services.definitions import Declared, sync, write_declared
 from lamplighter.services.firing import ByHand, Fired, run_by_hand
 from lamplighter.store.owners import Owner
 from lamplighter.store.place import PostgresPlace, open_proofs, open_store
@@ -96,8 +96,8 @@ class _Here:
                     me = runs.Worker(owner.id, node, city.settings.actor)
                     loops = loops_of(city, city.config.city, store=store, me=me)
                     definitions = await asyncio.to_thread(definitions_of, city.config.city)
-                    await sync_definitions(store, definitions, loops.scene.rules, ids=city.ids, act=city.act())
-                    await store.transact(configurations.sync, city.config.city.configurations, city.clock.now())
+                    declared = Declared(city.config.city.configurations, definitions, loops.scene.rules)
+                    await store.transact(write_declared, declared, ids=city.ids, act=city.act())
                     await loops.dispatcher.guard.check()
                     fired = await fire(loops)
                     loops.dispatcher = replace(loops.dispatcher, only=fired)

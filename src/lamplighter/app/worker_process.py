@@ -1,7 +1,6 @@
 """A worker: the run pipeline alone, beside a controller or without one; it fires nothing and looks after no agent."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,8 @@ from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.app.automations import loops_of, rules_of
-from lamplighter.app.config_in_force import in_force
+from lamplighter.app.config_in_force import InForce, in_force
+from lamplighter.app.config_watch import ConfigWatch
 from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime
 from lamplighter.app.post import Post, join, rigs_here, take_post, watchman
@@ -21,16 +21,17 @@ from lamplighter.app.wiring import OpenCity, locate
 from lamplighter.daemon.automations import AutomationLoops
 from lamplighter.daemon.holding import Holding
 from lamplighter.daemon.node_upkeep import NodeUpkeep
+from lamplighter.daemon.reloader import Candidate, Reloader
 from lamplighter.daemon.ticks import Phase, Ticks
 from lamplighter.daemon.upkeep import Upkeep, check_descriptors
 from lamplighter.domain.city.limits import plain_name
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import City
-from lamplighter.domain.city.reload import Refused, Swap, judge
+from lamplighter.domain.city.reload import WORKER_BINDS
 from lamplighter.domain.nodes.model import Node
 from lamplighter.kit import aio, descriptors, log
 from lamplighter.kit.clock import SystemClock
-from lamplighter.kit.errors import LampError, NotFound, UsageError
+from lamplighter.kit.errors import NotFound, UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.nearest import full_stop
 from lamplighter.kit.supervise import Child
@@ -116,11 +117,12 @@ class _Worker:
         stack.push_async_callback(loops.close)
         holding = Holding(post.store, loops.scene, me, self._rigs)
         await holding.tick()
-        ticks = Ticks(self._phases(post, loops, holding), opened.clock, city.daemon.patrol_interval)
+        ticks = Ticks([], opened.clock, city.daemon.patrol_interval)
+        watch = self._config_watch(config, post, loops, holding, ticks)
+        ticks.phases = [watch.phase(), *self._phases(city, post, loops, holding)]
         ticks.listen(post.wakes)
         loops.worker.listen(post.wakes)
         loops.dispatcher.listen(post.wakes)
-        watch = _Reading(config, self._load, lambda new: self._swap(new, post, loops, holding, ticks))
         watching = watchman(stack, post, opened)
         return [
             *([Child("vigil", watching.loop)] if watching is not None else []),
@@ -130,9 +132,8 @@ class _Worker:
             *loops.pipeline(),
         ]
 
-    def _phases(self, post: Post, loops: AutomationLoops, holding: Holding) -> list[Phase]:
+    def _phases(self, city: City, post: Post, loops: AutomationLoops, holding: Holding) -> list[Phase]:
         """What a controller does for the city falls to the oldest worker where there is none."""
-        city = loops.scene.city
         upkeep = Upkeep(post.store, post.proofs, self._opened.clock, post.owner.id, actor=KIND)
         shared = NodeUpkeep(post.store, self._opened.clock, self._opened.ids, holding.me)
         for_city = [*loops.endings(city), *shared.phases(city), *loops.upkeep().of_city(city)]
@@ -146,10 +147,31 @@ class _Worker:
             *map(shared.for_city, for_city),
         ]
 
-    async def _swap(self, new: LoadedCity, post: Post, loops: AutomationLoops, holding: Holding, ticks: Ticks) -> None:
-        loops.scene.swap(new.city, rules_of(new.city, self._opened.settings.env))
-        ticks.swap(self._phases(post, loops, holding), new.city.daemon.patrol_interval)
-        await asyncio.to_thread(self._keep, new)
+    def _config_watch(
+        self, config: LoadedCity, post: Post, loops: AutomationLoops, holding: Holding, ticks: Ticks
+    ) -> ConfigWatch:
+        files = Watch(config.sources)
+
+        async def build(new: LoadedCity) -> Candidate:
+            rules, phases = rules_of(new.city, self._opened.settings.env), self._phases(new.city, post, loops, holding)
+
+            def swap() -> None:
+                self._opened.use(InForce(new))
+                loops.scene.swap(new.city, rules)
+                ticks.swap([watch.phase(), *phases], new.city.daemon.patrol_interval)
+                files.refresh(new.sources)
+
+            return Candidate(None, swap)
+
+        record = self._record() if controller_pid(self._opened.paths.lock) is None else None
+        reloader = Reloader(
+            config, self._load, build, post.store, self._opened.clock, bound=WORKER_BINDS, tells=False, record=record
+        )
+        watch = ConfigWatch(files, reloader, ticks)
+        return watch
+
+    def _record(self) -> ConfigFiles:
+        return ConfigFiles(self._opened.paths, self._opened.clock)
 
     def _in_force(self) -> LoadedCity:
         """What to start with: the last good configuration where the files are broken."""
@@ -164,7 +186,7 @@ class _Worker:
     def _keep(self, config: LoadedCity) -> None:
         """For the next start with broken files; a controller in the same directory sees to it itself."""
         if controller_pid(self._opened.paths.lock) is None:
-            ConfigFiles(self._opened.paths, self._opened.clock).accepted(config)
+            self._record().accepted(config)
 
     def _load(self) -> LoadedCity:
         """The city as its files say it, with rigs where this machine has them. Raises ConfigInvalid, NotFound."""
@@ -177,42 +199,6 @@ class _Worker:
         if not self._wanted.rigs:
             return rigs_here(city)
         return {name: str(path) for name, path in self._wanted.rigs.items()}
-
-
-@dataclass
-class _Reading:
-    """Reads the configuration again when its files change; one that is wrong leaves the old one in force."""
-
-    current: LoadedCity
-    load: Callable[[], LoadedCity]
-    apply: Callable[[LoadedCity], Awaitable[None]]
-
-    def __post_init__(self) -> None:
-        self._watch = Watch(self.current.sources)
-
-    async def run(self) -> None:
-        async for _ in self._watch.changes():
-            await self._look()
-
-    async def stop(self) -> None:
-        self._watch.close()
-
-    async def _look(self) -> None:
-        try:
-            new = await asyncio.to_thread(self.load)
-        except LampError as error:
-            log.get().warning("config.rejected", reason=error.message)
-            return
-        match judge(self.current, new):
-            case Refused(why):
-                log.get().warning("config.rejected", reason=why)
-            case Swap(changed):
-                await self.apply(new)
-                self.current = new
-                self._watch.refresh(new.sources)
-                log.get().info("config.reloaded", changed=list(changed))
-            case _:
-                return
 
 
 def _placed(city: City, paths: Mapping[str, Path]) -> City:

@@ -17,7 +17,6 @@ from lamplighter.daemon.scheduler import Scheduler
 from lamplighter.daemon.ticks import Phase, Waker
 from lamplighter.daemon.worker import Worker
 from lamplighter.domain.acts import Act
-from lamplighter.domain.automations.layers import Definitions
 from lamplighter.domain.city.model import City
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
@@ -31,11 +30,11 @@ from lamplighter.ports.run_workshop import RunWorkshop
 from lamplighter.ports.selector import Selector
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.ports.worktrees import Worktrees
-from lamplighter.services import configurations, runs
+from lamplighter.services import runs
 from lamplighter.services.beads import TOPIC as BEADS
-from lamplighter.services.definitions import Synced, sync_definitions
+from lamplighter.services.definitions import Declared, Synced, write_declared
 from lamplighter.services.rules import Rules
-from lamplighter.store.tx import Store
+from lamplighter.store.tx import Store, Tx
 
 ACTOR = "controller"
 STOP_EXTRA = timedelta(seconds=15)
@@ -158,21 +157,9 @@ class AutomationLoops:
             )
         return found
 
-    async def apply(self, city: City, rules: Rules, definitions: Definitions) -> Synced:
-        """A configuration comes into force: its rules, and its definitions in the store. May be repeated."""
-        self.scene.swap(city, rules)
-        act = Act(ACTOR, self.clock.now())
-        for name in await self.store.transact(configurations.sync, city.configurations, act.at):
-            log.get().warning("configuration.name_taken", name=name, problem="a stored one has that name; rename one")
-        synced = await sync_definitions(self.store, definitions, rules, ids=self.ids, act=act)
-        if synced:
-            log.get().info(
-                "automations.synced", added=len(synced.added), changed=len(synced.changed), removed=len(synced.removed),
-                broken=len(synced.broken),
-            )  # fmt: skip
-        for problem in synced.problems:
-            log.get().warning("automation.problem", problem=problem)
-        return synced
+    def write(self, tx: Tx, declared: Declared) -> Synced:
+        """Put on record what a configuration declares, in the transaction that brings it into force."""
+        return write_declared(tx, declared, ids=self.ids, act=Act(ACTOR, self.clock.now()))
 
     async def work_off(self) -> None:
         """Work until nothing is due and nothing is under way, with leases kept and calls to stop heard."""
@@ -192,3 +179,15 @@ class AutomationLoops:
         await self.worker.tasks.drop()
         await self.conditions.stop()
         await self.agents.close()
+
+
+def log_synced(synced: Synced) -> None:
+    for name in synced.taken:
+        log.get().warning("configuration.name_taken", name=name, problem="a stored one has that name; rename one")
+    if synced:
+        log.get().info(
+            "automations.synced", added=len(synced.added), changed=len(synced.changed), removed=len(synced.removed),
+            broken=len(synced.broken),
+        )  # fmt: skip
+    for problem in synced.problems:
+        log.get().warning("automation.problem", problem=problem)

@@ -85,13 +85,7 @@ class Conditions:
 
     async def _ask_now(self, check: _Check) -> None:
         row = check.row
-        env = self.scene.env_of(row.rig) | {"LAMP_AUTOMATION": row.scoped_name}
-        if row.path is not None:
-            env["AUTOMATION_DIR"] = row.path.rpartition("/")[0]
-        command = Command(
-            f"check {row.scoped_name}", check.gate.check, self.scene.dir_of(row.rig), check.gate.timeout, env
-        )
-        ended = await self.runner.check(command)
+        ended = await self.runner.check(check_command(self.scene, row, check.gate))
         told = "passed" if ended.exit_code == 0 else "timed out" if ended.timed_out else f"exit {ended.exit_code}"
         if ended.exit_code != 0 and told == check.trigger.check_result:
             return  # nothing new to write down
@@ -100,6 +94,14 @@ class Conditions:
         await self.store.transact(
             due.fire_checked, row.id, check.trigger.id, result, rules=self.scene.rules, ids=self.ids, act=act
         )
+
+
+def check_command(scene: Scene, row: AutomationRow, gate: Condition) -> Command:
+    """The check of a condition, the same whether the daemon or a person asks."""
+    env = scene.env_of(row.rig) | {"LAMP_AUTOMATION": row.scoped_name}
+    if row.path is not None:
+        env["AUTOMATION_DIR"] = row.path.rpartition("/")[0]
+    return Command(f"check {row.scoped_name}", gate.check, scene.dir_of(row.rig), gate.timeout, env)
 
 
 def _gate(row: AutomationRow, trigger: str) -> Condition | None:

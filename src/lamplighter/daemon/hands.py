@@ -80,16 +80,18 @@ class Hands:
             self.memory.flush_soon()
         return True
 
-    def _begun(self, actions: Sequence[Action]) -> "asyncio.Future[SessionSpec] | None":
+    def _begun(self, actions: Sequence[Action]) -> "asyncio.Future[SessionSpec | None] | None":
         """What a start needs is built while the end before it is noted."""
         names = [action.agent for action in actions if isinstance(action, Start)]
         return asyncio.ensure_future(self._build(names[0])) if len(actions) > 1 and names else None
 
-    async def _build(self, name: str) -> SessionSpec:
+    async def _build(self, name: str) -> SessionSpec | None:
+        """None where the configuration changed meanwhile, and no longer declares it."""
         roster = self.roster()
-        return await asyncio.to_thread(self.workshop.build, roster.loaded, roster.declared[name], name)
+        declared = roster.declared.get(name)
+        return None if declared is None else await asyncio.to_thread(self.workshop.build, roster.loaded, declared, name)
 
-    async def _one(self, action: Action, building: "asyncio.Future[SessionSpec] | None" = None) -> bool:
+    async def _one(self, action: Action, building: "asyncio.Future[SessionSpec | None] | None" = None) -> bool:
         match action:
             case NoteEnd():
                 done = await self._note_end(action)
@@ -119,16 +121,17 @@ class Hands:
 
     async def _start(
         self, session: SessionName, name: str, reason: str, *, counted: bool,
-        building: "asyncio.Future[SessionSpec] | None" = None, kind: str = "started",
+        building: "asyncio.Future[SessionSpec | None] | None" = None, kind: str = "started",
     ) -> bool:  # fmt: skip
         async with self._room:
             at = self.clock.now()
             try:
-                seen = await self.provider.start(await (building or self._build(name)))
+                spec = await (building or self._build(name))
+                if spec is None:
+                    return False
+                seen = await self.provider.start(spec)
             except SessionAlive:
                 return await self._is_there(session)
-            except KeyError:
-                return False  # the configuration changed meanwhile, and knows it no more
             except LampError as error:
                 self._not_started(session, name, reason, error, at)
                 return True

@@ -1,21 +1,42 @@
-"""A changed configuration: read whole, checked whole, and swapped in between two phases; else the old one stays."""
+"""A changed configuration: built and written whole, then swapped in between two phases; else the old one stays."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
-from lamplighter.domain.city.reload import Refused, Same, Swap, judge
+from lamplighter.domain.city.reload import CONTROLLER_BINDS, Refused, Same, Swap, judge
+from lamplighter.domain.events import NewEvent
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
-from lamplighter.kit.errors import LampError
+from lamplighter.kit.errors import Fenced, LampError
 from lamplighter.ports.config_record import ConfigRecord
-from lamplighter.store.tx import Store
+from lamplighter.store.tx import Store, Tx
 
 ACTOR = "controller"
 TOPIC = "config"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration that is ready to come into force. `write` runs in one transaction with the event that tells of
+    it; `swap` follows the commit, waits for nothing and cannot fail half-way.
+    """
+
+    write: Callable[[Tx], object] | None
+    swap: Callable[[], None]
+
+
+class NotInForce(LampError):
+    """The files are right, and yet could not be brought into force just now."""
+
+    def __init__(self, error: LampError) -> None:
+        super().__init__(
+            f"The new configuration could not be brought into force, and is tried again: {error.message}",
+            hint=error.hint,
+        )
 
 
 @dataclass
@@ -24,10 +45,13 @@ class Reloader:
 
     current: LoadedCity
     load: Callable[[], LoadedCity]
-    apply: Callable[[LoadedCity], Awaitable[None]]
+    build: Callable[[LoadedCity], Awaitable[Candidate]]
     store: Store
     clock: Clock
     error: str | None = None
+    bound: Sequence[str] = CONTROLLER_BINDS
+    tells: bool = True
+    """Whether this process tells the city of it; one that works beside a controller does not."""
     record: ConfigRecord | None = None
     _touched: bool = False
     _waiting: list[asyncio.Future[str | None]] = field(default_factory=list)
@@ -49,7 +73,7 @@ class Reloader:
         else:
             self.error = problem
             await self._rejected(problem, readable=False)
-            await self._tell("config.rejected", {"reason": problem}, message=problem)
+            await self._tell_rejected(problem)
 
     async def tick(self) -> None:
         if not self._touched:
@@ -58,6 +82,11 @@ class Reloader:
         waiting, self._waiting = self._waiting, []
         try:
             await self._look()
+        except LampError:
+            raise
+        except Exception as error:
+            self.error = f"The files could not be looked at: {error!r}"  # a bug; nobody must hear that all is well
+            raise
         finally:
             for answer in waiting:
                 if not answer.done():
@@ -69,7 +98,7 @@ class Reloader:
         except LampError as error:
             await self._reject(error.message, readable=False)
             return
-        verdict = judge(self.current, new)
+        verdict = judge(self.current, new, bound=self.bound)
         match verdict:
             case Same():
                 self.error = None
@@ -77,13 +106,32 @@ class Reloader:
             case Refused(why):
                 await self._reject(why, readable=True)
             case Swap(changed):
-                await self.apply(new)
-                self.current, self.error = new, None
-                await self._accepted(new)
-                log.get().info("config.reloaded", revision=new.revision[:12], changed=list(changed))
-                await self._tell("config.reloaded", {"revision": new.revision, "changed": list(changed)})
+                await self._bring_into_force(new, list(changed))
             case _:
                 assert_never(verdict)
+
+    async def _bring_into_force(self, new: LoadedCity, changed: list[str]) -> None:
+        """Raises NotInForce after a failure that may pass; the old one is then in force as before, in every part."""
+        try:
+            candidate = await self.build(new)
+            payload: dict[str, object] = {"revision": new.revision, "changed": changed}
+            await self.store.transact(self._write, candidate, self._fact("config.reloaded", payload))
+        except Fenced:
+            raise
+        except LampError as error:
+            self.touch()  # the next patrol tries again
+            self.error = NotInForce(error).message
+            raise NotInForce(error) from error
+        candidate.swap()
+        self.current, self.error = new, None
+        log.get().info("config.reloaded", revision=new.revision[:12], changed=changed)
+        await self._accepted(new)
+
+    def _write(self, tx: Tx, candidate: Candidate, fact: NewEvent) -> None:
+        if candidate.write is not None:
+            candidate.write(tx)
+        if self.tells:
+            tx.events.append(fact)
 
     async def _accepted(self, new: LoadedCity) -> None:
         if self.record is not None:
@@ -99,9 +147,13 @@ class Reloader:
             return  # told already; an editor may save the same mistake many times
         self.error = why
         log.get().warning("config.rejected", reason=why)
-        await self._tell("config.rejected", {"reason": why}, message=why)
+        await self._tell_rejected(why)
 
-    async def _tell(self, event_type: str, payload: dict[str, object], message: str | None = None) -> None:
+    async def _tell_rejected(self, why: str) -> None:
+        if self.tells:
+            fact = self._fact("config.rejected", {"reason": why}, message=why)
+            await self.store.transact(lambda tx: tx.events.append(fact))
+
+    def _fact(self, event_type: str, payload: dict[str, object], message: str | None = None) -> NewEvent:
         act = Act(ACTOR, self.clock.now())
-        fact = act.event(event_type, subject=self.current.city.name, message=message, payload=payload)
-        await self.store.transact(lambda tx: tx.events.append(fact))
+        return act.event(event_type, subject=self.current.city.name, message=message, payload=payload)

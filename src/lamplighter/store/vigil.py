@@ -5,25 +5,13 @@ Only PostgreSQL has cities with more than one working process for long; a file's
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from lamplighter.store.place import Place, PostgresPlace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import psycopg
-
-
-class Vigil(Protocol):
-    def ended(self, owner: str, *, within: float) -> bool:
-        """Wait until `owner` is dead; False when it lives on after so many seconds, or the wait was cut short."""
-        ...
-
-    def cut_short(self) -> None:
-        """End the wait under way, from another thread."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class PostgresVigil:
@@ -38,6 +26,7 @@ class PostgresVigil:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="lamp-vigil")
 
     def ended(self, owner: str, *, within: float) -> bool:
+        """Wait until `owner` is dead; False when it lives on after so many seconds, or the wait was cut short."""
         import psycopg
 
         from lamplighter.store.postgres_connection import told
@@ -62,6 +51,7 @@ class PostgresVigil:
         return connect(self._url, application="lamplighter vigil")
 
     def cut_short(self) -> None:
+        """End the wait under way, from another thread."""
         import psycopg
 
         with suppress(psycopg.Error):

@@ -3,12 +3,13 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.adapters.files.secrets import city_key, hand_over
+from lamplighter.adapters.files.seeding import write_seeds
 from lamplighter.adapters.files.workshop import with_own
 from lamplighter.domain.access import run_token
 from lamplighter.domain.city.model import City
@@ -16,15 +17,13 @@ from lamplighter.domain.city.run_plan import SHELL, CannotRun, run_environment
 from lamplighter.domain.runs.prompt import prompt
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import SessionSpec, session_name
-from lamplighter.domain.sessions.presets.model import Invocation, McpServer, Place, Request, SeedFile
+from lamplighter.domain.sessions.presets.model import Invocation, McpServer, Place, Request
 from lamplighter.ports.run_workshop import RunOrder
 
 RUNS = "runs"
 TRIGGER = "trigger.json"
 TOKEN = "token"  # noqa: S105  the name of a file
 MCP_PATH = "/mcp"
-
-Seeder = Callable[[Iterable[SeedFile], Mapping[Place, Path]], None]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,6 @@ class FileRunWorkshop:
 
     runtime: Path
     env: Mapping[str, str]
-    seed: Seeder
 
     def installed(self, command: str, env: Mapping[str, str]) -> bool:
         return shutil.which(command, path=env.get("PATH") or self._path()) is not None
@@ -47,7 +45,7 @@ class FileRunWorkshop:
         env = run_environment(city, order.plan, parent={**self.env, "PATH": self._path()}, own=_own(order, folder))
         called = self._invocation(order, folder, token, env)
         home = Path(env.get("HOME") or str(Path.home()))
-        self.seed(called.files, {Place.FILES: folder, Place.HOME: home, Place.WORK: order.work_dir})
+        write_seeds(called.files, {Place.FILES: folder, Place.HOME: home, Place.WORK: order.work_dir})
         return SessionSpec(
             name=session_name(order.run),
             command=called.argv,

@@ -1,23 +1,20 @@
 """Builds sessions on this machine: looks for programs and branches, lays out hook files and the programs' own files."""
 
-import json
 import os
 import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from lamplighter.adapters.files.atomic import write_atomically
+from lamplighter.adapters.files.seeding import write_seeds
 from lamplighter.domain.city.build import Built, CannotBuild, Surroundings, built
 from lamplighter.domain.city.hooks import HookFile, hook_files, hooks_of
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import Agent
 from lamplighter.domain.city.variables import Branches, rig_of, session_name, work_dir
 from lamplighter.domain.sessions.model import NOTHING, SessionSpec
-from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
-from lamplighter.kit import json_text
+from lamplighter.domain.sessions.presets.model import Place
 from lamplighter.kit.clock import Clock
 
 _OWN = "lamp"
@@ -75,8 +72,7 @@ class FileWorkshop:
             Place.HOME: Path(made.spec.env.get("HOME", str(Path.home()))),
             Place.WORK: Path(made.spec.work_dir),
         }
-        for seed in made.files:
-            put(seed, homes[seed.place])
+        write_seeds(made.files, homes, keep_unreadable=True)
 
 
 def with_own(path: str) -> str:
@@ -96,35 +92,6 @@ def install(file: HookFile) -> bool:
     with os.fdopen(handle, "w", encoding="utf-8") as writing:
         writing.write(file.content)
     return True
-
-
-def put(seed: SeedFile, home: Path) -> None:
-    target = home / seed.path
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    content = seed.content
-    if seed.writing is Writing.MERGE_JSON and target.exists():
-        known = _json(target)
-        if known is None:
-            return  # not JSON as we know it: a person's, and not ours to mend
-        merged = merge(known, json_text.parse(content))
-        if merged == known:
-            return
-        content = json.dumps(merged, indent=2)
-    write_atomically(target, content.encode(), mode=0o600)
-
-
-def merge(theirs: dict[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys are added; what is said already stays. Lists gain what they lack."""
-    merged = dict(theirs)
-    for key, value in ours.items():
-        known = merged.get(key)
-        if key not in merged:
-            merged[key] = value
-        elif isinstance(known, dict) and isinstance(value, dict):
-            merged[key] = merge(known, value)
-        elif isinstance(known, list) and isinstance(value, list):
-            merged[key] = known + [entry for entry in value if entry not in known]
-    return merged
 
 
 def branches_of(directory: Path) -> Branches:
@@ -156,11 +123,3 @@ def _line(path: Path) -> str:
 
 def _branch(line: str, prefix: str) -> str:
     return line.removeprefix(prefix) if line.startswith(prefix) else ""
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    try:
-        found = json_text.parse(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None

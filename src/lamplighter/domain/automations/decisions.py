@@ -23,7 +23,6 @@ class SkipReason(StrEnum):
     MISSED = "missed"
     NOTHING_TO_DO = "nothing_to_do"
     PROJECT_MISSING = "project_missing"
-    OVER_BUDGET = "over_budget"
 
 
 class Outcome(StrEnum):

@@ -27,7 +27,6 @@ _SKIPPED = {
     SkipReason.MISSED: "nothing could fire at its time and it was too late afterwards",
     SkipReason.NOTHING_TO_DO: "its precheck found nothing to do",
     SkipReason.PROJECT_MISSING: "its directory was not there",
-    SkipReason.OVER_BUDGET: "its budget was used up",
 }
 
 

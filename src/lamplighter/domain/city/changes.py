@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lamplighter.domain.city import limits
-from lamplighter.domain.city.keys import pairs, rows, span, switch, table, text, texts, whole
+from lamplighter.domain.city.keys import pairs, rows, span, switch, table, text, texts, unused, whole
 
 PROMPT_MODES = limits.one_of("arg", "flag", "none")
 POOL_SIZE = limits.between(0, 10_000)
@@ -38,7 +38,7 @@ class AgentChange:
     session_setup: tuple[str, ...] = field(default=(), metadata=texts("Other commands after its session is made."))
     session_setup_script: str | None = field(default=None, metadata=text("Another script after those."))
     overlay_dir: str | None = field(default=None, metadata=text("Another overlay, from the city's directory."))
-    default_sling_formula: str | None = field(default=None, metadata=text("Another formula for its work."))
+    default_sling_formula: str | None = field(default=None, metadata=unused("Not used."))
 
 
 @dataclass(frozen=True, kw_only=True)

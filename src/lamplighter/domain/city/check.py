@@ -28,15 +28,12 @@ def check_city(city: City, expanded: Table, found: Findings) -> None:
     """References between parts of the city."""
     providers = [*city.providers, *builtin_providers]
     rigs = [rig.name for rig in city.rigs]
-    agents = {agent.qualified_name for agent in city.agents}
     _check_prefixes(city, expanded, found)
     workspace = expanded.get("workspace")
     if workspace is not None:
         _known(workspace, "provider", providers, "a provider", found)
     for agent in expanded.tables("agents"):
         _known(agent, "provider", providers, "a provider", found)
-    for rig in expanded.tables("rigs"):
-        _known(rig, "default_sling_target", agents, "an agent", found)
     for row in expanded.tables("configurations"):
         check_configuration(row, city, found)
     automations = expanded.get("automations")

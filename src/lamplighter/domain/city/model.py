@@ -98,7 +98,7 @@ class Agent:
     session_setup: tuple[str, ...] = field(default=(), metadata=texts("Commands after its session is made; templates."))
     session_setup_script: str = field(default="", metadata=text("Script after those."))
     overlay_dir: str = field(default="", metadata=text("Directory copied into its working directory."))
-    default_sling_formula: str = field(default="", metadata=text("Formula attached to work given to it."))
+    default_sling_formula: str = field(default="", metadata=unused("Not used."))
     depends_on: tuple[str, ...] = field(default=(), metadata=texts("Agents that must run before it starts."))
     config_dir: Path = field(default=Path(), compare=False)
 
@@ -123,7 +123,7 @@ class Rig:
     overrides: tuple[AgentOverride, ...] = field(
         default=(), metadata=rows("Changes to agents of this rig.", AgentOverride)
     )
-    default_sling_target: str = field(default="", metadata=text("Agent that gets work given to the rig."))
+    default_sling_target: str = field(default="", metadata=unused("Not used."))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What becomes of a configuration that was read again: the same, refused, or swapped in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from lamplighter.domain.city.loaded import LoadedCity
@@ -25,10 +26,14 @@ class Swap:
 Verdict = Same | Refused | Swap
 
 
-def judge(current: LoadedCity, new: LoadedCity) -> Verdict:
-    """Pure: what a running city does about `new`. Its name, its database and its session
-    provider cannot change under it.
-    """
+WORKER_BINDS = ("store.url", "beads.provider", "runs.provider", "artifacts.url")
+"""Settings that a worker takes once, at its start."""
+
+CONTROLLER_BINDS = (*WORKER_BINDS, "session.provider", "api.host", "api.port")
+
+
+def judge(current: LoadedCity, new: LoadedCity, *, bound: Sequence[str] = CONTROLLER_BINDS) -> Verdict:
+    """Pure: what a running process does about `new`. The city's name cannot change under it, nor what is `bound`."""
     if new.revision == current.revision and new.city == current.city:
         return Same()
     if new.city.name != current.city.name:
@@ -36,11 +41,15 @@ def judge(current: LoadedCity, new: LoadedCity) -> Verdict:
             f"workspace.name: is `{new.city.name}` now, but city `{current.city.name}` is running; "
             "stop it before you rename it"
         )
-    if new.city.store.url != current.city.store.url:
-        return Refused("store.url: cannot change while the city runs; restart it")
-    if new.city.session.provider != current.city.session.provider:
-        return Refused("session.provider: cannot change while the city runs; restart it")
+    moved = [name for name in bound if _setting(new.city, name) != _setting(current.city, name)]
+    if moved:
+        return Refused(f"{', '.join(moved)}: cannot change while the city runs; restart it")
     return Swap(_changed(current.city, new.city) or ("files",))
+
+
+def _setting(city: City, name: str) -> object:
+    section, _, key = name.partition(".")
+    return getattr(getattr(city, section), key)
 
 
 def _changed(old: City, new: City) -> tuple[str, ...]:

@@ -56,12 +56,15 @@ class Session:
     provider: str = field(
         default="",
         metadata=text(
-            "Where sessions run: `tmux`, `subprocess`, `k8s`, `fake`, `fail` or `exec:<script>`; "
+            "Where sessions run: `tmux`, `subprocess`, `fake`, `fail` or `exec:<script>`; "
             "tmux where it is installed, else subprocess, when unset.",
-            limits.provider("tmux", "subprocess", "k8s", "fake", "fail"),
+            limits.provider("tmux", "subprocess", "fake", "fail"),
         ),
     )
-    k8s: K8s = field(default_factory=K8s, metadata=table("Pods of the `k8s` provider.", K8s))
+    k8s: K8s = field(
+        default_factory=K8s,
+        metadata=table("Pods of a provider that is not here; accepted, not used.", K8s, unused=True),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,8 +215,8 @@ class Runs:
     provider: str = field(
         default="subprocess",
         metadata=text(
-            "Where runs' sessions live: `subprocess`, `tmux`, `k8s`, `fake`, `fail` or `exec:<script>`.",
-            limits.provider("subprocess", "tmux", "k8s", "fake", "fail"),
+            "Where runs' sessions live: `subprocess`, `tmux`, `fake`, `fail` or `exec:<script>`.",
+            limits.provider("subprocess", "tmux", "fake", "fail"),
         ),
     )
     isolation: str = field(

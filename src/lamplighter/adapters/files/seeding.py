@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
-from lamplighter.kit import json_text
+from lamplighter.kit import json_text, log
 from lamplighter.kit.errors import LampError
 
 _MODE = 0o600
@@ -17,18 +17,36 @@ class SeedRefused(LampError):
     """A file that must not be touched, or cannot be read to be added to."""
 
 
-def write_seeds(files: Iterable[SeedFile], places: Mapping[Place, Path]) -> None:
-    """May be repeated. Raises SeedRefused for a path that leads out of its place."""
+def write_seeds(files: Iterable[SeedFile], places: Mapping[Place, Path], *, keep_unreadable: bool = False) -> None:
+    """May be repeated. Raises SeedRefused for a path that leads out of its place, and for a file that is to be added
+    to and cannot be read; with `keep_unreadable` the latter is left as it is, and the log says so.
+    """
     for seed in files:
-        root = places[seed.place].resolve()
-        path = root / seed.path
-        if root not in (path.resolve(), *path.resolve().parents):
-            raise SeedRefused(f"{seed.path} leads out of {root}.")
-        match seed.writing:
-            case Writing.REPLACE:
-                _write(path, seed.content)
-            case Writing.MERGE_JSON:
-                _write(path, json.dumps(_added(_object(path), json_text.parse(seed.content)), indent=2))
+        path = _inside(seed, places[seed.place].resolve())
+        if seed.writing is Writing.REPLACE:
+            _write(path, seed.content)
+            continue
+        try:
+            theirs = _object(path)
+        except SeedRefused as error:
+            if not keep_unreadable:
+                raise
+            log.get().warning("seed.left_out", file=str(path), error=error.message)
+            continue
+        merged = _added(theirs, json_text.parse(seed.content))
+        if merged != theirs or not path.exists():
+            _write(path, json.dumps(merged, indent=2))
+
+
+def _inside(seed: SeedFile, root: Path) -> Path:
+    """Links are followed in a home, where they are its owner's (dotfiles kept elsewhere), and nowhere else: a
+    repository could lead a write out of itself by one.
+    """
+    path = Path(os.path.normpath(root / seed.path))
+    reached = path if seed.place is Place.HOME else path.resolve()
+    if root not in reached.parents:
+        raise SeedRefused(f"{seed.path} leads out of {root}.")
+    return path
 
 
 def _added(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,9 +77,10 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, content: str) -> None:
     """Beside the old one and then in its place, so that a program that reads meanwhile sees one of the two."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = path.resolve()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(content)
     new.replace(path)
