@@ -94,10 +94,7 @@ $(BIN)/.installed-agents: tests/agents/package.json | $(BIN)/python
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/agents
 	@touch $@
 
-$(BIN)/.installed-goldens: $(BIN)/.installed-test ## write the golden files anew; look at the difference before you keep it
-	WRITE_GOLDENS=1 $(BIN)/python -m pytest -q -p no:randomly tests/golden
-
-check: $(BIN)/.installed-test
+$(BIN)/.installed-check: $(BIN)/.installed-test
 	@$(PIP) -e '.[check]'
 	@touch $@
 
