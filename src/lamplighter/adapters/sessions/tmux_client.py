@@ -146,11 +146,7 @@ class TmuxClient:
         return limited(command)  # it may start the server, whose limit all programs in it get
 
     def _call(self, words: tuple[str, ...], stdin: bytes) -> str:
-        """By the standard library's own children, on a thread, not by the loop's.
-
-        uvloop forks the whole process for each, which takes four times as long, and its children inherit the ends of
-        their own pipes a second time: a server that a call starts would keep them, and the answer would never end.
-        """
+        """Not by adapters/child.py: at its limit that ends all the call started, and this may be the server."""
         try:
             done = subprocess.run(
                 self._command(words), env=self.env, start_new_session=True, input=stdin, capture_output=True,
