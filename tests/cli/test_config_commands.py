@@ -134,6 +134,13 @@ def test_doctor_finds_what_a_dead_controller_left_and_mends_it(lamp: Lamp, town:
     assert not (town / ".gc" / "daemon.pid").exists()
 
 
+def test_doctor_tells_a_directory_that_cannot_be_written(lamp: Lamp, town: Path) -> None:
+    (town / ".gc" / "commands").touch()
+    code, out, _ = lamp("doctor")
+    assert code == 1
+    assert "commands cannot be written: Not a directory" in out
+
+
 def test_doctor_tells_a_broken_formula_with_its_file(lamp: Lamp, town: Path) -> None:
     (town / ".gc" / "formulas" / "bad.formula.toml").write_text('formula = "bad"\n')
     code, out, _ = lamp("doctor")

@@ -40,6 +40,13 @@ class Town:
             check=False, capture_output=True, text=True, timeout=seconds, env=environment(),
         )  # fmt: skip
 
+    def call(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Without waiting for its end."""
+        silent = subprocess.DEVNULL
+        return subprocess.Popen(
+            [*LAMP, *arguments, "--city", str(self.root)], env=environment(), stdout=silent, stderr=silent
+        )
+
     def json(self, *arguments: str) -> Any:
         done = self.lamp(*arguments, "--json")
         assert done.returncode in (0, 1), done.stderr

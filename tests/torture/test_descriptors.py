@@ -124,3 +124,32 @@ def test_sixty_commands_under_a_limit_of_64_run_once_each(town: Town, counts: di
     wait_for("descriptors were lost", lambda: descriptors_of(pid) <= before + 4, seconds=30)
     counts["descriptors"] = descriptors_of(pid)
     assert town.lamp("stop", seconds=120).returncode == 0
+
+
+def test_a_city_without_a_single_descriptor_rests_until_there_are_some(town: Town, counts: dict[str, object]) -> None:
+    """Nobody can even be told so meanwhile; but it does not spin, and nothing that runs is taken for dead."""
+    agents = "".join(f'[[agents]]\nname = "a{number}"\nstart_command = "sleep {NAP}"\n' for number in range(5))
+    town.configure('[daemon]\npatrol_interval = "1s"\n' + agents)
+    pid = town.up("ulimit -n 256")
+    wait_for("not all came up", lambda: len(processes_of(NAP)) == 5, seconds=60)
+    living, before = processes_of(NAP), cpu_seconds(pid)
+    set_limit(pid, 3)  # below all that are open
+    callers = [town.call("daemon", "status") for _ in range(5)]
+    time.sleep(10)
+    counts["cpu_s_of_10"] = round(cpu_seconds(pid) - before, 2)
+    set_limit(pid, 256)
+    for caller in callers:
+        caller.wait(60)
+    assert cpu_seconds(pid) - before < 5, "it spins"
+    wait_for("it does not answer", lambda: town.status().get("running") is True, seconds=60)
+    wait_for("what is over is still told", lambda: problems(town) == {}, seconds=60)
+    assert processes_of(NAP) == living
+    os.kill(min(living), signal.SIGKILL)
+    counts["lit_after_s"] = wait_for("it was not lit again", lambda: len(processes_of(NAP) - living) == 1, seconds=60)
+    assert town.lamp("stop", seconds=120).returncode == 0
+    assert processes_of(NAP) == set()
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

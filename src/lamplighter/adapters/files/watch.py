@@ -13,12 +13,13 @@ from watchfiles import Change, awatch
 from lamplighter.adapters.files import inotify
 from lamplighter.adapters.files.digest import counts, file_digest, files_under
 from lamplighter.domain.city.loaded import Sources
-from lamplighter.kit import log
+from lamplighter.kit import descriptors, log
 from lamplighter.kit.inotify import available
 
 QUIET = timedelta(milliseconds=200)
 _LONGEST_GATHERING = timedelta(seconds=2)
 _MILLISECOND = timedelta(milliseconds=1)
+_AGAIN = timedelta(seconds=1)
 
 Signature = tuple[int, int, int]
 
@@ -90,10 +91,18 @@ class Watch:
         except (FileNotFoundError, NotADirectoryError):
             return  # a directory went away between listing and watching; the next round lists again
         except OSError as error:
+            if descriptors.is_shortage(error):
+                await self._pause()  # there will be some again, and nobody need poll for ever
+                return
             if self._polling:
                 raise
             log.get().warning("watch.polling", reason=str(error))
             self._polling = True
+
+    async def _pause(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_AGAIN.total_seconds()):
+                await self._restart.wait()
 
     def _stirs(self, fit: "_Filter", directories: frozenset[Path]) -> AsyncGenerator[object, None]:
         if available() and not self._polling:
