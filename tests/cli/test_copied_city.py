@@ -84,7 +84,8 @@ def test_a_copy_of_a_running_city_harms_it_by_no_command(make: Make) -> None:
         told = one_sentence(here(*line.split(), "--city", str(twin)), 4)
         assert f"{twin} is a copy of the city in {original}" in told, line
         assert "lamp init --new-id" in told
-    for line in ("status", "agent list", "run list", "event list", "automation list", "bead list", "session list"):
+    for line in ("status", "agent list", "run list", "event list", "automation list", "bead list", "session list",
+                 "agent peek mayor"):  # fmt: skip
         said = at(twin, line)
         assert (said.code, said.err.count("\n"), "is a copy of" in said.err) == (0, 1, True), (line, said)
     assert at(twin, "doctor").out.count("is a copy of") == 1

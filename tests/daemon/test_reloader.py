@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.last_good import ConfigFiles, Rejected, last_good, rejected
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.daemon.reloader import Candidate, NotInForce, Reloader
 from lamplighter.daemon.ticks import Phase, Ticks
@@ -34,7 +36,9 @@ class Bench:
         self.swapped: list[LoadedCity] = []
         self.swap: Callable[[LoadedCity], None] = self.swapped.append
         self.failing: LampError | None = None
-        self.reloader = Reloader(self._load(), self._load, self._build, store, clock)
+        self.paths = CityPaths(root)
+        record = ConfigFiles(self.paths, clock)
+        self.reloader = Reloader(self._load(), self._load, self._build, store, clock, record=record)
 
     def _load(self) -> LoadedCity:
         return load_city(self.root, env={})
@@ -96,6 +100,28 @@ async def test_mending_the_file_clears_the_error(bench: Bench) -> None:
     await bench.edit("[deamon]", "[daemon]")
     assert bench.reloader.error is None
     assert bench.swapped == []
+
+
+async def test_the_configuration_in_force_is_kept_and_a_rejected_one_is_noted(bench: Bench) -> None:
+    await bench.reloader.begin(None)
+    assert last_good(bench.root).texts == {bench.file: CITY.encode()}
+    await bench.edit('"30s"', '"5s"')
+    kept = last_good(bench.root)
+    await bench.edit("[daemon]", "[deamon]")
+    assert last_good(bench.root) == kept
+    assert rejected(bench.paths.rejected) == Rejected(str(bench.reloader.error), readable=False)
+    await bench.edit("[deamon]", "[daemon]")
+    assert not bench.paths.rejected.exists()
+    await bench.edit('"town"', '"village"')
+    assert rejected(bench.paths.rejected) == Rejected(str(bench.reloader.error), readable=True)
+
+
+async def test_a_start_from_the_last_good_configuration_is_told_and_ends_with_the_mended_file(bench: Bench) -> None:
+    await bench.reloader.begin("city.toml: is not valid TOML")
+    assert (bench.reloader.error, await bench.told()) == ("city.toml: is not valid TOML", ["config.rejected"])
+    bench.reloader.touch()
+    await bench.reloader.tick()
+    assert (bench.reloader.error, bench.paths.rejected.exists()) == (None, False)
 
 
 async def test_a_changed_city_name_is_refused(bench: Bench) -> None:

@@ -204,10 +204,12 @@ class Agents:
 
     def speak(self, words: Callable[[SessionProvider], Awaitable[R]]) -> R:
         """With the city's session provider, opened for this one word."""
+        self._city.warn_of_copy()
         return aio.run(self._speak(words))
 
     def speak_to_each(self, words: Callable[[SessionProvider], Awaitable[R]]) -> list[R]:
         """With the provider of agents' sessions and that of runs', where it is another one."""
+        self._city.warn_of_copy()
         city = self._city.config.city
         own = provider_name(city, self._city.settings.env)
         return [aio.run(self._speak(words, name)) for name in dict.fromkeys((own, city.runs.provider))]

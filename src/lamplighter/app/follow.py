@@ -17,6 +17,7 @@ def follow_events(
     city: OpenCity, wanted: EventFilter, show: Callable[[Event], None], *, count: int | None, from_now: bool
 ) -> None:
     """Call `show` with every event as it comes, until `count` were shown or the user interrupts."""
+    city.warn_of_copy()
     aio.run(_follow(city, wanted, show, count, from_now=from_now))
 
 

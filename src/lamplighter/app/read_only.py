@@ -17,13 +17,13 @@ class ReadOnlyStore:
 
     store: DirectStore
     refusal: LampError
-    warn: Callable[[str], None]
+    warn: Callable[[], None]
 
     def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: ARG002
         raise self.refusal
 
     def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        self.warn(f"{self.refusal.message} {self.refusal.hint}")
+        self.warn()
         return self.store.read(fn, *args, **kwargs)
 
     def close(self) -> None:

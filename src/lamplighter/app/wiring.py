@@ -104,7 +104,7 @@ class OpenCity:
         opened = self._direct(city_id)
         if self.original is None:
             return opened
-        return ReadOnlyStore(opened, CopiedCity(self.paths.root, self.original), self.warn)
+        return ReadOnlyStore(opened, CopiedCity(self.paths.root, self.original), self.warn_of_copy)
 
     @cached_property
     def original(self) -> Path | None:
@@ -116,6 +116,11 @@ class OpenCity:
         if found is None or (isinstance(self.place, PostgresPlace) and not found.same_node):
             return None
         return found.root
+
+    def warn_of_copy(self) -> None:
+        if self.original is not None:
+            refusal = CopiedCity(self.paths.root, self.original)
+            self.warn(f"{refusal.message} {refusal.hint}")
 
     def need_own(self) -> None:
         """Raises CopiedCity: what starts, stops or signals must not do it to the agents of another city."""
