@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from lamplighter.store import sqlite_connection
-from lamplighter.store.errors import StoreBusy, StoreFull, StoreMissing, StoreUnavailable
+from lamplighter.store.errors import StoreBusy, StoreFull, StoreGone, StoreUnavailable
 from lamplighter.store.place import PostgresPlace, SqlitePlace, open_store
 from lamplighter.store.postgres import PostgresDirect, PostgresStore
 from lamplighter.store.sqlite import SqliteStore
@@ -142,7 +142,7 @@ class TestSqlite:
     ) -> None:
         away = sqlite_place.path.with_name("away")
         sqlite_place.path.rename(away)
-        with pytest.raises(StoreMissing):
+        with pytest.raises(StoreGone):
             await sqlite.read(appended)
         away.rename(sqlite_place.path)
         assert await sqlite.read(appended) == 0

@@ -81,16 +81,17 @@ class Town:
             thread.join()
         assert failures == []
 
-    def terminate(self, count: int | None = None) -> int:
+    def terminate(self, count: int | None = None, *, by: "psycopg.Connection | None" = None) -> int:
         """End so many backends of the city, or all; returns how many there were."""
-        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
-            found = connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'lamplighter%%' "
-                "AND pid IN (SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'lamplighter%%' "
-                "ORDER BY random() LIMIT %s)",
-                (count,),
-            ).fetchall()
-            return len(found)
+        if by is None:
+            with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
+                return self.terminate(count, by=connection)
+        found = by.execute(
+            "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity "
+            "WHERE application_name LIKE 'lamplighter%%' ORDER BY random() LIMIT %s) AS chosen",
+            (count,),
+        ).fetchall()
+        return len(found)
 
     def settle(self, within: float) -> None:
         wait_until(self.city, settled, within=within)

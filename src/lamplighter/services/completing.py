@@ -130,15 +130,18 @@ class Completions:
         """Repeated also where a commit's answer was lost: the same completion is recorded once."""
         until = self.clock.monotonic() + self.wait.total_seconds()
         attempt = 0
-        while True:
+        while not self.stopping.is_set() and self.clock.monotonic() < until:
             try:
-                return await self.store.transact(complete, completion, session=session, ids=self.ids, act=act)
+                return await self._tried(completion, session, act)
             except StoreUnavailable as error:
-                passing = error.passing or isinstance(error, CommitUnknown)
-                if not passing or self.stopping.is_set() or self.clock.monotonic() >= until:
+                if not error.passing and not isinstance(error, CommitUnknown):
                     raise
             await self.clock.wait(self.stopping, at_most=doubling(attempt, first=FIRST_PAUSE, most=LONGEST_PAUSE))
             attempt += 1
+        return await self._tried(completion, session, act)
+
+    async def _tried(self, completion: Completion, session: str | None, act: Act) -> Told:
+        return await self.store.transact(complete, completion, session=session, ids=self.ids, act=act)
 
 
 @dataclass(frozen=True)
