@@ -1,23 +1,25 @@
 """Small changes to the code, one at a time: which of them does no test notice?
 
-`python tools/mutate.py PATH...` changes the named files in a temporary copy of the repository and runs the tests of
-their folder on each change. It prints a line of JSON for each change and one for all of them. The same seed makes the
-same choice of changes.
+Changes the named files in a temporary copy of the repository and runs the tests of their folder on each change. Prints
+a line of JSON for each change and one for all of them. The same seed makes the same choice of changes.
 """
 
 import argparse
 import ast
+import contextlib
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -32,15 +34,13 @@ TESTS = {
     "adapters": "tests/adapters tests/unit/adapters tests/unit/sessions tests/contract tests/files",
     "web": "tests/web",
     "mcp": "tests/mcp",
-    "app": "tests/cli",
-    "cli": "tests/cli",
 }
+OTHER_TESTS = "tests/cli"
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
-UNTOLD = re.compile(r"^(await )?(log\.get\(\)|crash_point\()")
-"""Statements whose absence is nobody's loss: what they write is for people, or for tests."""
+UNTOLD = re.compile(r"^(await )?(log\.get\(\)|crash_point\()")  # written for people, or there for tests: left alone
 SQL_TERM = re.compile(r"\bAND (?:[\w.]+ (?:=|<>|<=|>=|<|>) (?::\w+|'\w+'|\d+)|[\w.]+ IS (?:NOT )?NULL)")
 SQL_FIRST = re.compile(r"\bWHERE [\w.]+ = :\w+ AND ")
 
@@ -52,23 +52,22 @@ class Mutant:
     kind: str
     before: str
     after: str
-    start: int
-    """Where in the file's bytes `before` begins."""
+    start: int  # where in the file's bytes `before` begins
 
 
-def main() -> int:
+def main() -> None:
     asked = _arguments()
     kinds = asked.kinds.split(",") if asked.kinds else []
     mutants = [
         mutant for path in _files(asked.paths) for mutant in mutants_of(path) if not kinds or mutant.kind in kinds
     ]
-    if asked.most and len(mutants) > asked.most:
+    if 0 < asked.most < len(mutants):
         chosen = set(random.Random(asked.seed).sample(range(len(mutants)), asked.most))  # noqa: S311  a choice to repeat
         mutants = [mutant for number, mutant in enumerate(mutants) if number in chosen]
     with tempfile.TemporaryDirectory(prefix="mutants-") as made:
         copy = Path(made) / "repository"
         _copy(copy)
-        return _try_all(copy, mutants, asked)
+        _try_all(copy, mutants, asked)
 
 
 def _arguments() -> argparse.Namespace:
@@ -98,16 +97,15 @@ def _copy(to: Path) -> None:
             shutil.copy2(source, to / name)
 
 
-def _try_all(copy: Path, mutants: list[Mutant], asked: argparse.Namespace) -> int:
+def _try_all(copy: Path, mutants: list[Mutant], asked: argparse.Namespace) -> None:
     limits: dict[str, float] = {}
     noticed = 0
     for mutant in mutants:
-        tests = asked.tests or TESTS[Path(mutant.path).relative_to(PACKAGE).parts[0]]
+        tests = asked.tests or TESTS.get(Path(mutant.path).relative_to(PACKAGE).parts[0], OTHER_TESTS)
         if tests not in limits:
             outcome, took = _tested(copy, tests, 3600)
             if outcome != "survived":
-                print(f"The tests fail without any change: {tests}", file=sys.stderr)
-                return 1
+                sys.exit(f"The tests fail without any change: {tests}")
             limits[tests] = asked.limit or max(30.0, 3 * took)
         file = copy / mutant.path
         kept = file.read_bytes()
@@ -115,33 +113,28 @@ def _try_all(copy: Path, mutants: list[Mutant], asked: argparse.Namespace) -> in
         outcome, took = _tested(copy, tests, limits[tests])
         file.write_bytes(kept)
         noticed += outcome != "survived"
-        told = {"path": mutant.path, "line": mutant.line, "kind": mutant.kind, "before": mutant.before,
-                "after": mutant.after, "outcome": outcome, "seconds": round(took, 1)}  # fmt: skip
-        print(json.dumps(told), flush=True)
+        print(json.dumps(asdict(mutant) | {"outcome": outcome, "seconds": round(took, 1)}), flush=True)
     share = round(noticed / len(mutants), 3) if mutants else None
     print(json.dumps({"mutants": len(mutants), "noticed": noticed, "share": share, "seed": asked.seed}))
-    return 0
 
 
 def _tested(copy: Path, tests: str, limit: float) -> tuple[str, float]:
     """`survived` when every test passes; and how long that took. No process of the tests outlives the limit."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests.split()]
     env = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    began = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=copy, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    began, quiet = time.monotonic(), subprocess.DEVNULL
+    process = subprocess.Popen(command, cwd=copy, env=env, stdout=quiet, stderr=quiet, start_new_session=True)
     try:
-        code = process.wait(limit)
+        outcome = {0: "survived", 1: "failed"}.get(process.wait(limit), "broken")
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 15)
-        try:
+        outcome = "timeout"
+        os.killpg(process.pid, signal.SIGINT)  # first this way: the tests' own server is stopped then
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
-        return "timeout", time.monotonic() - began
-    return {0: "survived", 1: "failed"}.get(code, "broken"), time.monotonic() - began
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return outcome, time.monotonic() - began
 
 
 def changed(text: bytes, mutant: Mutant) -> bytes:
@@ -152,10 +145,8 @@ def mutants_of(path: Path) -> list[Mutant]:
     """All changes to one file, in the order of their places."""
     text = path.read_bytes()
     name = path.relative_to(REPOSITORY).as_posix()
-    starts = [0]
-    for length in map(len, text.splitlines(keepends=True)):
-        starts.append(starts[-1] + length)
-    found = []
+    starts = [0, *accumulate(map(len, text.splitlines(keepends=True)))]
+    found: list[Mutant] = []
     for node, kind, after in _changes(ast.parse(text)):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
@@ -205,4 +196,4 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

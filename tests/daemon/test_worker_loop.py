@@ -20,6 +20,8 @@ from lamplighter.store.place import SqlitePlace
 from lamplighter.testing.clock import FakeClock
 
 WITHIN = 30
+both = pytest.mark.parametrize("name", ["long", "agent"])
+"""A command, and the program of an agent."""
 
 
 @pytest.fixture
@@ -32,19 +34,22 @@ async def still(sqlite_place: SqlitePlace, tmp_path: Path, fake_clock: FakeClock
         await found.store.transact(lambda tx, me=me: tx.owners.register(me))
     os.mkfifo(tmp_path / "go")
     await found.add("long", exec="echo begun; cat go")
+    await found.add("agent", agent={"prompt": "echo begun; cat go; exit 3", "preset": "shell"})
     yield found
     await found.parts.worker.stop()
     await found.parts.close()
     await found.store.close()
 
 
-async def at_work(loops: Loops) -> str:
-    """A run whose command has begun, and waits for the test."""
-    run = await loops.fire("long")
-    await loops.parts.dispatcher.tick()
+async def at_work(loops: Loops, name: str = "long") -> str:
+    """A run whose command or program has begun, and waits for the test."""
+    run = await loops.fire(name)
+    agents = loops.parts.worker.agents
+    assert agents is not None
 
     async def begun() -> bool:
-        return "begun" in await loops.runner.tail(run)
+        await loops.parts.dispatcher.tick()
+        return "begun" in (await loops.runner.tail(run) + await agents.tail(run))
 
     await loops.until(begun)
     return run
@@ -93,8 +98,9 @@ async def test_leases_are_not_renewed_at_every_wake_up(still: Loops, fake_clock:
     assert (await still.get(run)).run.lease.expires_at != first
 
 
-async def test_the_end_of_a_command_whose_run_was_ended_meanwhile_changes_nothing(still: Loops) -> None:
-    run = await at_work(still)
+@both
+async def test_the_end_of_a_command_whose_run_was_ended_meanwhile_changes_nothing(still: Loops, name: str) -> None:
+    run = await at_work(still, name)
     await still.store.transact(runs.cancel, run, ids=still.ids, act=still.act)
     await the_command_ends(still)
     assert (await still.get(run)).run.state is RunState.CANCELED
@@ -111,8 +117,9 @@ async def test_the_end_of_a_command_that_another_process_has_adopted_is_left_to_
     assert await still.runner.kept() == [run]
 
 
-async def test_the_end_of_a_command_whose_run_is_gone_troubles_nobody(still: Loops) -> None:
-    run = await at_work(still)
+@both
+async def test_the_end_of_a_command_whose_run_is_gone_troubles_nobody(still: Loops, name: str) -> None:
+    run = await at_work(still, name)
     await still.store.transact(lambda tx: tx.runs.delete([run]))
     await the_command_ends(still)
     assert await still.runner.kept() == []
