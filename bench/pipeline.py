@@ -21,6 +21,7 @@ from statistics import median
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from lamplighter.adapters.sessions.seeding import write_seeds
 from peers.figures import answer, orders
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
@@ -29,7 +30,6 @@ from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
 from lamplighter.adapters.sessions.commands import ShimCommands
 from lamplighter.adapters.sessions.fake import FakeProvider
-from lamplighter.adapters.sessions.seeding import write_seeds
 from lamplighter.app.selecting import LazySelector
 from lamplighter.app.wakeups import listening
 from lamplighter.daemon.automations import Agents, AutomationLoops, Outside

@@ -101,7 +101,7 @@ class Watch:
 
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_AGAIN.total_seconds()):
+            async with TimeLimit(_AGAIN.total_seconds()):
                 await self._restart.wait()
 
     def _stirs(self, fit: "_Filter", directories: frozenset[Path]) -> AsyncGenerator[object, None]:
