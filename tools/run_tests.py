@@ -93,8 +93,8 @@ def elsewhere(version: str, program: str, options: Sequence[str]) -> Group:
 
 
 def tested(name: str, python: str, *arguments: str) -> Group:
-    """One run of pytest, its output shown as it comes; a run that fails without a failed test counts as one, and so does a
-    run without tests.
+    """One run of pytest, its output shown as it comes. A run that fails without a failed test counts as a failed test,
+    and so does a run without any test.
     """
     print(f"\n── {name} ──", flush=True)
     group, began = Group(name), time.monotonic()

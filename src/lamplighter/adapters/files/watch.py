@@ -15,6 +15,7 @@ from lamplighter.adapters.files.digest import counts, file_digest, files_under
 from lamplighter.domain.city.loaded import Sources
 from lamplighter.kit import descriptors, log
 from lamplighter.kit.inotify import available
+from lamplighter.kit.limits import TimeLimit
 
 QUIET = timedelta(milliseconds=200)
 _LONGEST_GATHERING = timedelta(seconds=2)
