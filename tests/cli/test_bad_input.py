@@ -202,6 +202,7 @@ class TestDatabase:
             connection.execute(f"PRAGMA max_page_count = {pages}")
 
         monkeypatch.setattr(sqlite_connection, "_prepare", small)
+        monkeypatch.setenv("LAMP_STORE_WAIT", "0s")
         payload = json.dumps("x" * 100_000)
         assert "full" in one_sentence(here("event", "emit", "a.b", "--payload", payload, "--city", str(town)), 5)
         monkeypatch.undo()
