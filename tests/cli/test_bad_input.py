@@ -179,6 +179,7 @@ class TestDatabase:
         self, town: Path, database: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
+        monkeypatch.setenv("LAMP_STORE_WAIT", "0s")
         with closing(sqlite3.connect(database, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             assert "locked" in one_sentence(here("event", "emit", "a.b", "--city", str(town)), 5)
@@ -189,6 +190,7 @@ class TestDatabase:
         self, town: Path, database: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
+        monkeypatch.setenv("LAMP_STORE_WAIT", "0s")
         with database.with_name("lamp.db-writing").open("w") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             assert "locked" in one_sentence(here("event", "emit", "a.b", "--city", str(town)), 5)
@@ -202,6 +204,7 @@ class TestDatabase:
             connection.execute(f"PRAGMA max_page_count = {pages}")
 
         monkeypatch.setattr(sqlite_connection, "_prepare", small)
+        monkeypatch.setenv("LAMP_STORE_WAIT", "0s")
         payload = json.dumps("x" * 100_000)
         assert "full" in one_sentence(here("event", "emit", "a.b", "--payload", payload, "--city", str(town)), 5)
         monkeypatch.undo()
