@@ -19,6 +19,7 @@ from enum import Enum
 from pathlib import Path
 
 from lamplighter.adapters.sessions.processes.table import ENV_CHILD_ID, Process, identity_of
+from lamplighter.kit import descriptors
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import LampError, Unavailable
 
@@ -160,7 +161,7 @@ def _start(call: Call, child_id: str) -> "subprocess.Popen[bytes]":
     none = call.output is Output.NONE
     apart = subprocess.PIPE if call.output is Output.WHOLE else subprocess.STDOUT
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             list(call.command),
             cwd=call.work_dir,
             env={**call.env, ENV_CHILD_ID: child_id},
@@ -175,6 +176,8 @@ def _start(call: Call, child_id: str) -> "subprocess.Popen[bytes]":
         raise NotStarted(call.command[0], f"{where}{error.strerror or error}") from error
     except ValueError as error:  # a zero byte in a word or a variable
         raise NotStarted(call.command[0], str(error)) from error
+    descriptors.limit_child(process.pid)
+    return process
 
 
 @contextlib.contextmanager

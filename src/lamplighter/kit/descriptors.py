@@ -55,6 +55,14 @@ def limited(command: Sequence[str]) -> list[str]:
     return list(command) if _given is None else ["/bin/sh", "-c", _LIMITED, str(_given), *command]
 
 
+def limit_child(pid: int) -> None:
+    """Give a child that has just been started the limit for children, where the system lets us; it may be gone."""
+    if _given is not None and hasattr(resource, "prlimit"):
+        with suppress(OSError, ValueError):
+            _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (_given, hard))
+
+
 def limit() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else soft

@@ -17,11 +17,25 @@ children = subprocess.run(asked, capture_output=True, text=True, check=True).std
 print([descriptors.limit(), descriptors.for_children(), *children[:3]])
 """
 
+AFTERWARDS = """
+import subprocess
+from lamplighter.kit import descriptors
+descriptors.raise_limit()
+child = subprocess.Popen(["/bin/sh", "-c", "read go; ulimit -S -n"], stdin=-1, stdout=-1, text=True)
+descriptors.limit_child(child.pid)
+print(child.communicate("go\\n")[0].strip())
+"""
 
-def in_a_process(limits: str) -> str:
+
+def in_a_process(limits: str, program: str = RAISED) -> str:
     script = f'{limits}; exec "$0" -c "$1"'
-    done = subprocess.run(["/bin/sh", "-c", script, sys.executable, RAISED], check=True, capture_output=True, text=True)
+    done = subprocess.run(["/bin/sh", "-c", script, sys.executable, program], check=True, capture_output=True, text=True)
     return done.stdout.strip()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux changes the limits of another process")
+def test_a_child_that_is_started_already_gets_the_old_limit_too() -> None:
+    assert in_a_process("ulimit -Sn 200; ulimit -Hn 400", AFTERWARDS) == "200"
 
 
 def test_the_soft_limit_is_raised_and_children_get_the_old_one() -> None:
