@@ -23,6 +23,7 @@ DOWN: dict[str, Any] = {
     "last_tick_at": None,
     "api": None,
     "config_error": None,
+    "descriptors": None,
     "problems": {},
 }
 _ORDER = (
