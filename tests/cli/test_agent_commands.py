@@ -197,7 +197,10 @@ def test_a_provider_script_that_reads_no_input_and_leaves_helpers_keeps_agents_r
 
 def test_a_command_before_the_start_may_leave_a_helper_behind(make: Make) -> None:
     root = make(MAYOR + 'pre_start = ["setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! >helper"]\n')
-    assert lamp("start", cwd=root).out == "Started agent `mayor` (initial start).\nCity started.\n"
+    assert (
+        lamp("start", cwd=root).out
+        == "Started agent `mayor` (initial start).\nCity started: started 1; 1 agent runs.\n"
+    )
     helper = int((root / "helper").read_text())
     assert alive(helper)
     os.kill(helper, 9)

@@ -172,7 +172,8 @@ class TestDatabase:
             extra.unlink()
         database.touch()
         assert "lamp store migrate" in one_sentence(here("event", "list", "--city", str(town)), 5)
-        assert here("store", "migrate", "--city", str(town)).code == 0
+        assert "--new-database" in one_sentence(here("store", "migrate", "--city", str(town)), 5)
+        assert here("init", "--new-database", str(town)).code == 0
         assert here("event", "list", "--city", str(town)).code == 0
 
     def test_a_locked_one_is_told_and_can_still_be_read(

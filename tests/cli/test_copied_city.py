@@ -220,7 +220,10 @@ def test_commands_in_a_clone_say_how_to_begin_and_leave_nothing_behind(clone: Pa
 def test_a_start_in_a_clone_makes_what_is_missing_and_goes_on(clone: Path, kept: bool) -> None:  # noqa: FBT001
     if kept:
         (clone / ".gc/formulas").mkdir(parents=True, mode=0o755)
-    assert lamp("start", cwd=clone).out == "Started agent `mayor` (initial start).\nCity started.\n"
+    assert (
+        lamp("start", cwd=clone).out
+        == "Started agent `mayor` (initial start).\nCity started: started 1; 1 agent runs.\n"
+    )
     assert mayor(clone)["state"] == "running"
     assert (clone / ".gc").stat().st_mode & 0o777 == 0o700
 

@@ -12,6 +12,7 @@ import pytest
 
 from lamplighter.daemon import exporter as exporter_module
 from lamplighter.daemon.exporter import Exporter, last_seq
+from lamplighter.domain.access import owner
 from lamplighter.domain.acts import Act
 from lamplighter.domain.events import LONGEST_PAYLOAD, Event, EventFilter, NewEvent
 from lamplighter.kit.errors import Unavailable, UsageError
@@ -109,13 +110,15 @@ async def test_cities_do_not_see_each_others_events(place: Place, bus: Bus) -> N
 async def test_an_event_from_outside_needs_a_type(store: Store) -> None:
     for name in ["", "word", "Upper.case", "a..b", "a.b ", "bead.*", "a." + "b" * 200, "a.b\n"]:
         with pytest.raises(UsageError):
-            await store.transact(events.emit, NewEvent(name, AT, "ann"))
+            await store.transact(events.emit, NewEvent(name, AT, "ann"), caller=owner("ann"))
     assert await store.read(events.head) == 0
 
 
 async def test_a_payload_beyond_the_limit_is_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="at most"):
-        await store.transact(events.emit, NewEvent("a.b", AT, "ann"), payload_size=LONGEST_PAYLOAD + 1)
+        await store.transact(
+            events.emit, NewEvent("a.b", AT, "ann"), caller=owner("ann"), payload_size=LONGEST_PAYLOAD + 1
+        )
 
 
 async def test_following_gives_what_was_what_comes_and_nothing_twice(

@@ -115,7 +115,7 @@ async def test_a_dead_owner_is_buried_by_one_and_its_run_adopted_by_one(rivals: 
         (item,) = await one.transact(outbox.claim_due, dead.id, AT, limit=1, run=fired.run)
         await one.transact(runs.start, item, runs.Worker(dead.id, "here"), AT)
         buried = await asyncio.gather(*(store.transact(owners.bury, dead, act=act()) for store in rivals))
-        assert sorted(buried) == [False, True]
+        assert sum(outcome is not None for outcome in buried) == 1
         adopted = await asyncio.gather(
             one.transact(runs.adopt, runs.Worker("own_x", "here"), AT),
             two.transact(runs.adopt, runs.Worker("own_y", "here"), AT),

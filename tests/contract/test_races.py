@@ -106,5 +106,5 @@ async def test_a_dead_owner_is_buried_once_by_however_many(rivals: list[Store], 
         dead = Owner(f"own_dead{turn}", "worker", "host", 1, AT)
         await rivals[0].transact(owners.register, dead)
         outcomes = await race(*(store.transact(owners.bury, dead, act=ACT) for store in rivals for _ in range(3)))
-        assert sorted(outcomes) == [False] * 5 + [True]
+        assert sum(outcome is not None for outcome in outcomes) == 1
     del postgres_place

@@ -269,25 +269,3 @@ async def test_reloads_under_load_lose_no_tick(bench: Bench, fake_clock: FakeClo
             await ticks.tick()
     assert len(bench.swapped) == 60
     assert done == list(range(60))
-
-
-async def test_a_configuration_that_could_not_be_applied_is_not_in_force_and_is_tried_again(bench: Bench) -> None:
-    before = bench.reloader.current
-    failing = [True]
-
-    async def apply(new: LoadedCity) -> None:
-        if failing:
-            raise RuntimeError("no disk")
-        bench.swapped.append(new)
-
-    bench.reloader.apply = apply
-    with pytest.raises(RuntimeError):
-        await bench.edit('"30s"', '"5s"')
-    assert bench.reloader.current is before
-    assert await bench.told() == []
-    failing.clear()
-    bench.reloader.touch()
-    await bench.reloader.tick()
-    assert [city.city.daemon.patrol_interval.total_seconds() for city in bench.swapped] == [5]
-    assert bench.reloader.current is bench.swapped[-1]
-    assert await bench.told() == ["config.reloaded"]

@@ -10,6 +10,7 @@ import pytest
 from lamp_program import lamp
 from mcp.client.streamable_http import streamable_http_client
 
+from lamplighter.adapters.control import ask
 from lamplighter.adapters.files.secrets import owner_token
 from mcp import Client
 
@@ -50,5 +51,6 @@ async def test_a_rig_added_while_the_daemon_runs_is_known_to_the_tools(town: Pat
     await call(town, "bead_create", {"title": "before"})
     (town / "shop").mkdir()
     assert lamp("rig", "add", "shop", "--name", "shop", cwd=town).code == 0
+    assert ask(town / ".gc/controller.sock", "reload") == {"config_error": None}
     made = await call(town, "bead_create", {"title": "after", "rig": "shop"})
     assert made["id"].startswith("sh-")

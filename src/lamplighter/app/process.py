@@ -149,6 +149,7 @@ class _Process:
 
     async def once(self) -> Pass:
         async with AsyncExitStack() as stack:
+            stack.callback(self._listener.close)
             controller, report = await self._build(stack)
             patrol = self._tower.patrol
             patrol.one_pass = True

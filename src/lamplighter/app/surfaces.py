@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from lamplighter.adapters.files.secrets import city_key, owner_token
 from lamplighter.app.automations import rules_of
 from lamplighter.app.beads import bead_store
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.access import TokenBook, owner
+from lamplighter.domain.acts import Act
 from lamplighter.kit import aio, log
+from lamplighter.ports.beads import BeadStore
 from lamplighter.ports.runs import AutomationService, CompletionService
 from lamplighter.services.completing import Completions
 from lamplighter.services.configurations import Configurations
@@ -38,8 +39,12 @@ def toolbox(
 ) -> Toolbox:
     """Beads and events are reached by a direct connection of the desk's own, which waits for a database for a while."""
     own = replace(city, patience=Patience(TOOL_WAIT, _tell))
-    desk = CityDesk(lambda: own.store, partial(bead_store, own), own.clock, own.close)
-    return Toolbox(completion, automations, desk)
+
+    def beads(act: Callable[[], Act]) -> BeadStore:
+        own.use(city.in_force)  # another than at the last call, where the configuration was changed
+        return bead_store(own, act)
+
+    return Toolbox(completion, automations, CityDesk(lambda: own.store, beads, own.clock, own.close))
 
 
 def _tell(error: StoreUnavailable) -> None:

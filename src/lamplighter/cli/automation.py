@@ -288,7 +288,7 @@ def _payload(text: str | None) -> dict[str, Any]:
     try:
         value = json_text.parse(text)
     except ValueError as error:
-        raise UsageError(f"The payload is not usable JSON: {error}.", hint=PAYLOAD_HINT) from error
+        raise UsageError(f"The payload is not JSON that can be used: {error}.", hint=PAYLOAD_HINT) from error
     if not isinstance(value, dict):
         raise UsageError("The payload is not a JSON object.", hint=PAYLOAD_HINT)
     return value

@@ -193,6 +193,8 @@ def _show_status() -> None:
         from lamplighter.app.status import city_status
 
         value = city_status(city())
+    elif value["controller"]["config_error"]:
+        city()  # says on standard error what is broken, as every command does
     controller = value["controller"]
     running = controller["running"]
     state = f"running, process {controller['pid']}, since {output.local(controller['since'])}" if running else "stopped"

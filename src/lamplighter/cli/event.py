@@ -100,7 +100,7 @@ def _payload(text: str | None) -> Any:
         return json_text.parse(text)
     except ValueError as error:
         raise UsageError(
-            f"The payload is not usable JSON: {error}.",
+            f"The payload is not JSON that can be used: {error}.",
             hint="Quote it for the shell, such as --payload '{\"ok\": true}'.",
         ) from error
 

@@ -65,4 +65,6 @@ def _written(payload: Any) -> str:
     try:
         return canonical(payload)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"The payload is not usable JSON: {error}.", hint="Pass an object of plain values.") from error
+        raise UsageError(
+            f"The payload is not JSON that can be used: {error}.", hint="Pass an object of plain values."
+        ) from error

@@ -13,6 +13,7 @@ from lamplighter.store.schema import PROGRAM, Level, Migration, migrations
 from lamplighter.store.sqlite_connection import connect as connect_sqlite
 from lamplighter.store.sqlite_connection import told as told_sqlite
 from lamplighter.store.sqlite_connection import turnstile_of
+from lamplighter.store.sqlite_files import MARK
 
 LEVEL_TABLE = "CREATE TABLE IF NOT EXISTS schema_level (version INTEGER NOT NULL, oldest INTEGER NOT NULL)"
 BUSY_SECONDS = 30.0
@@ -79,6 +80,8 @@ def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) ->
         if connection.in_transaction:  # a full disk has ended it already
             connection.execute("ROLLBACK")
         raise
+    if not connection.execute(MARK).fetchone()[0]:
+        connection.execute(f"{MARK} = {int.from_bytes(os.urandom(4)) & 0x7FFFFFFF | 1}")
     connection.execute("COMMIT")
     return applied
 

@@ -84,7 +84,7 @@ class SqliteStore:
 
     def check(self) -> None:
         """Raises StoreGone when the file was taken away, replaced or overwritten since it was opened."""
-        self._connection.files.check_content(self._connection.raw)
+        self._connection.files.check_content()
 
     async def save_copy(self, to: Path) -> None:
         """All that can still be read, as a new file: for a database whose own file is gone. Raises StoreUnavailable."""

@@ -14,7 +14,7 @@ from lamplighter.store import errors
 from lamplighter.store.db import Params, Row
 from lamplighter.store.dialect import SQLITE
 from lamplighter.store.schema import PROGRAM, SchemaGuard
-from lamplighter.store.sqlite_files import DatabaseFiles, close_or_abandon
+from lamplighter.store.sqlite_files import MARK, DatabaseFiles, close_or_abandon
 from lamplighter.store.turnstile import Turnstile
 from lamplighter.store.tx import Tx
 from lamplighter.store.writes import Write
@@ -154,7 +154,7 @@ class SqliteConnection:
                 # The version first: a migration between the two is then noticed by the next transaction.
                 self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
                 self.guard.check()
-            self.files = DatabaseFiles(path, city)
+                self.files = DatabaseFiles(path, self.raw.execute(MARK).fetchone()[0])
             self._turnstile = turnstile_of(path)
         except BaseException:
             self.raw.close()
@@ -166,7 +166,7 @@ class SqliteConnection:
             raise errors.StoreBusy(str(self.path))
         try:
             with told(self.path):
-                self.files.check_content(self.raw)
+                self.files.check_content()
                 self.raw.execute("BEGIN IMMEDIATE")
                 # Migrations change the user version: an unchanged one means an unchanged schema, and costs less to ask.
                 if self.raw.execute("PRAGMA user_version").fetchone()[0] != self._seen:

@@ -17,7 +17,9 @@ from lamplighter.store.errors import StoreGone
 BESIDE = ("-wal", "-shm")
 LOOKS = 3
 BETWEEN_LOOKS = 0.05
-COUNTS = "SELECT (SELECT count(*) FROM cities WHERE id = ?) AS cities, (SELECT version FROM schema_level) AS version"
+MARK = "PRAGMA application_id"
+"""A number that each database is given when it is made; it stands in the head of the file and never changes."""
+_UNREADABLE = -1
 
 
 class FileId(NamedTuple):
@@ -25,26 +27,22 @@ class FileId(NamedTuple):
     inode: int
 
 
-class Content(NamedTuple):
-    """What the database file alone says, without its log: older than the truth, but it never goes back."""
-
-    pages: int
-    cities: int
-    version: int
-
-
 @dataclass
 class DatabaseFiles:
-    """Shared by all connections of one store. Made right after the first was opened and has read something."""
+    """Shared by all connections of one store. Made right after the first was opened and has read something.
+
+    `mark` is what that one read as the database's mark; 0 where an earlier program made it, which gave none.
+    """
 
     path: Path
-    city: str
+    mark: int
 
     def __post_init__(self) -> None:
         self._names = [str(self.path), *(f"{self.path}{ending}" for ending in BESIDE)]
         self._ids = [_identity(name) for name in self._names]
         self._changed: tuple[int, int] | None = None
-        self._content = Content(0, 0, 0)
+        self._is_marked = False
+        """Whether the file itself was seen with the mark; before its first checkpoint only the log has it."""
         self._exchanged: StoreGone | None = None
 
     def check(self) -> None:
@@ -56,25 +54,22 @@ class DatabaseFiles:
             if found != known:
                 raise StoreGone(name, "deleted or moved away" if found is None else "replaced by another file")
 
-    def check_content(self, connection: sqlite3.Connection) -> None:
-        """The same, and that nobody wrote other content into the file, as `cp` does. Read only where it changed."""
+    def check_content(self) -> None:
+        """The same, and that nobody wrote another database into the file, as `cp` does. Read only where it changed."""
         self.check()
         changed = _last_change(self._names[0])
-        if changed == self._changed:
+        if not self.mark or changed == self._changed:
             return
         for _ in range(LOOKS):
-            found = _content(self.path, self.city)
-            if not self._is_older(found, connection):
-                self._changed, self._content = changed, found
+            found = _mark_of(self.path)
+            if found is None:
+                return  # nobody can say now; the next call looks again
+            if found == self.mark or (found == 0 and not self._is_marked):
+                self._changed, self._is_marked = changed, found == self.mark
                 return
-            time.sleep(BETWEEN_LOOKS)  # somebody's checkpoint may be writing the page that was read
+            time.sleep(BETWEEN_LOOKS)
         self._exchanged = StoreGone(self._names[0], "overwritten with other content")
         raise self._exchanged
-
-    def _is_older(self, found: Content, connection: sqlite3.Connection) -> bool:
-        """A file that shrank is well where SQLite itself did it: then the connection knows its new length."""
-        shrunk = found.pages < self._content.pages <= _pages_known(connection)
-        return shrunk or found.version < self._content.version or found.cities < self._content.cities
 
     def save_copy(self, connection: sqlite3.Connection, to: Path) -> None:
         """All that an open connection can still read, as a new database.
@@ -124,23 +119,18 @@ def _last_change(name: str) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def _content(path: Path, city: str) -> Content:
-    """Read by SQLite, because closing a file of our own would drop this process's locks on it."""
+def _mark_of(path: Path) -> int | None:
+    """The mark in the file itself, without its log; None where nobody can say it now.
+
+    Read by SQLite, because closing a file of our own would drop this process's locks on it.
+    """
     url = f"file:{quote_from_bytes(os.fsencode(path))}?mode=ro&immutable=1"
     try:
         connection = sqlite3.connect(url, uri=True)
         try:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'cities'").fetchone():
-                return Content(pages, 0, 0)
-            cities, version = connection.execute(COUNTS, (city,)).fetchone()
-            return Content(pages, cities, version or 0)
+            mark: int = connection.execute(MARK).fetchone()[0]
+            return mark
         finally:
             connection.close()
-    except sqlite3.Error:
-        return Content(0, 0, 0)
-
-
-def _pages_known(connection: sqlite3.Connection) -> int:
-    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
-    return pages
+    except sqlite3.Error as error:  # such as a checkpoint under way, which writes the head before the last pages
+        return _UNREADABLE if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB else None

@@ -16,7 +16,7 @@ async def json_object(request: Request) -> dict[str, Any]:
     try:
         found = json_text.parse(await _bounded(request))
     except ValueError as error:
-        raise UsageError(f"The body is not usable JSON: {error}.", hint="Send a JSON object.") from error
+        raise UsageError(f"The body is not JSON that can be used: {error}.", hint="Send a JSON object.") from error
     if not isinstance(found, dict):
         raise UsageError("The body is not a JSON object.", hint='Send one such as {"outcome": "succeeded"}.')
     return found

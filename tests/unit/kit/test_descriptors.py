@@ -29,7 +29,9 @@ print(child.communicate("go\\n")[0].strip())
 
 def in_a_process(limits: str, program: str = RAISED) -> str:
     script = f'{limits}; exec "$0" -c "$1"'
-    done = subprocess.run(["/bin/sh", "-c", script, sys.executable, program], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable, program], check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 

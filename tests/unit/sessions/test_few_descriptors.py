@@ -31,7 +31,7 @@ def test_a_launch_that_fails_for_want_of_descriptors_leaves_none_open(tmp_path: 
 def test_a_launch_leaves_the_reserve_alone(tmp_path: Path) -> None:
     shim.furnish(tmp_path, takes_input=False)
     before = descriptors.count_open()
-    with only(12), pytest.raises(OutOfDescriptors, match="too few free file descriptors"):
+    with only(6), pytest.raises(OutOfDescriptors, match="too few free file descriptors"):
         shim.launch(tmp_path, ("true",), {}, str(tmp_path))
     assert descriptors.count_open() == before
 
