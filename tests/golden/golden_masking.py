@@ -14,6 +14,7 @@ PATTERNS = (
     (re.compile(r"(?i)(?<=\bprocess )\d+|(?<=\bpid )\d+"), "<pid>"),
     (re.compile(r"^([a-z_]+\.[a-z_.]+) \(\d+\)$"), r"\1 (<seq>)"),
     (re.compile(r"\b\d+(?= MiB are free)"), "<number>"),
+    (re.compile(r"\b\d+ of \d+(?= file descriptors are open)"), "<number> of <number>"),
     (re.compile(r"(?<= in )(?:\d+[dhms])+\b"), "<duration>"),
     (re.compile(r"(?<=\blamplighter-town-)[0-9a-z]{6}\b"), "<city>"),
     (re.compile(r"\b(?:to|we)-[0-9a-z]{3,8}\b"), "<bead>"),
@@ -31,6 +32,8 @@ def masked(value: Any, texts: Mapping[str, str], key: str = "") -> Any:
 
     Null stays null and a number's mask says what kind of number it was, so that presence and type are seen.
     """
+    if isinstance(value, dict) and key == "descriptors":
+        return {name: f"<number> {type(entry).__name__}" for name, entry in value.items()}
     if isinstance(value, dict):
         return {_text(name, texts): masked(entry, texts, name) for name, entry in value.items()}
     if isinstance(value, list):
