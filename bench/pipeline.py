@@ -28,11 +28,11 @@ from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
 from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.adapters.sessions.commands import ShimCommands
 from lamplighter.adapters.sessions.fake import FakeProvider
-from lamplighter.app.selecting import LazySelector
+from lamplighter.adapters.sessions.local.commands import ShimCommands
+from lamplighter.app.lazy_selector import LazySelector
 from lamplighter.app.wakeups import listening
-from lamplighter.daemon.automations import Agents, AutomationLoops, Outside
+from lamplighter.daemon.automation_loops import Agents, AutomationLoops, Outside
 from lamplighter.domain.access import of_run
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City, Workspace
@@ -44,13 +44,14 @@ from lamplighter.kit import aio, heap, log
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.commands import Command, CommandEnded
-from lamplighter.services import automations, firing, runs
-from lamplighter.services.completing import Completions
+from lamplighter.services.automations import editing, firing
 from lamplighter.services.rules import Rules
+from lamplighter.services.runs import review
+from lamplighter.services.runs.completing import Completions
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import Place, SqlitePlace, migrate, open_store, parse_place
 from lamplighter.store.tx import Store, Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, SqliteUrl, migrate, open_store, parse_store_url
 from lamplighter.testing.postgres import Cluster, cluster
 
 CITY = "cty_bench"
@@ -127,7 +128,7 @@ async def process(place: Place, root: Path, *, real: bool, owner: str) -> AsyncI
     outside = Outside(runner, lambda _name, _rig: None, lambda: None, dict(os.environ), agents_in(root, store))  # type: ignore[arg-type, return-value]
     city = City(workspace=Workspace(name="bench"), root=root, prefix="be", runs=Runs(isolation="none"))
     loops = AutomationLoops.build(
-        city, RULES, outside, store=store, clock=CLOCK, ids=IDS, me=runs.Worker(owner, "here")
+        city, RULES, outside, store=store, clock=CLOCK, ids=IDS, me=review.Worker(owner, "here")
     )
     with listening(place, owner, wakes):
         loops.listen(wakes)
@@ -147,7 +148,7 @@ async def add(store: Store, name: str, kind: str) -> None:
     body: dict[str, Any] = {"name": name, "gate": "manual", "overlap": "allow"}
     body |= {"agent": {"prompt": "true", "preset": "shell"}} if kind == "agent" else {"exec": "true"}
     act = Act("bench", CLOCK.now())
-    await store.transact(automations.create, body, rules=RULES, ids=IDS, act=act)
+    await store.transact(editing.create, body, rules=RULES, ids=IDS, act=act)
 
 
 async def fire(loops: AutomationLoops, name: str) -> str:
@@ -203,7 +204,7 @@ async def own(place: Place, root: Path, where: str, *, helper: list[str] | None 
 
 
 async def help_out(url: str, root: Path, kind: str) -> None:
-    place = parse_place(url, root / ".gc")
+    place = parse_store_url(url, root / ".gc")
     async with process(place, root, real=kind == "exec", owner=IDS.make("own")):
         print("up", flush=True)
         await asyncio.Event().wait()
@@ -290,7 +291,7 @@ def _spread(waits: list[float]) -> dict[str, float]:
 
 def place_in(root: Path, url: str) -> Place:
     (root / ".gc").mkdir(exist_ok=True)
-    place = parse_place(url, root / ".gc") if url else SqlitePlace(root / ".gc" / "lamp.db", root / ".gc")
+    place = parse_store_url(url, root / ".gc") if url else SqliteUrl(root / ".gc" / "lamp.db", root / ".gc")
     migrate(place)
     return place
 

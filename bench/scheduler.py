@@ -20,20 +20,21 @@ from zoneinfo import ZoneInfo
 from pipeline import agents_in
 
 from lamplighter.adapters.files.city import CityPaths
-from lamplighter.adapters.sessions.commands import ShimCommands
-from lamplighter.daemon.automations import AutomationLoops, Outside
+from lamplighter.adapters.sessions.local.commands import ShimCommands
+from lamplighter.daemon.automation_loops import AutomationLoops, Outside
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City, Workspace
 from lamplighter.kit import aio
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import automations, runs
+from lamplighter.services.automations import editing
 from lamplighter.services.rules import Rules
-from lamplighter.store.db import stamp
+from lamplighter.services.runs import review
+from lamplighter.store.engine.db import stamp
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import Place, SqlitePlace, migrate, open_direct, open_store
 from lamplighter.store.tx import Store, Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, SqliteUrl, migrate, open_direct, open_store
 
 CITY = "cty_bench"
 SIZES = (10, 1_000, 10_000, 100_000)
@@ -86,12 +87,12 @@ def multiply(tx: Tx, name: str, copies: int) -> None:
 
 async def add(store: Store, name: str, **keys: Any) -> None:
     body = {"name": name, "exec": "true", "gate": "manual"} | keys
-    await store.transact(automations.create, body, rules=RULES, ids=IDS, act=Act("bench", CLOCK.now()))
+    await store.transact(editing.create, body, rules=RULES, ids=IDS, act=Act("bench", CLOCK.now()))
 
 
 @asynccontextmanager
 async def parts(root: Path) -> AsyncIterator[tuple[Store, AutomationLoops]]:
-    place = SqlitePlace(root / "lamp.db", root)
+    place = SqliteUrl(root / "lamp.db", root)
     migrate(place)
     wakes = Wakes()
     store = open_store(place, CITY, wakes)
@@ -101,7 +102,7 @@ async def parts(root: Path) -> AsyncIterator[tuple[Store, AutomationLoops]]:
     outside = Outside(runner, lambda _name, _rig: None, lambda: None, dict(os.environ), agents_in(root, store))  # type: ignore[arg-type, return-value]
     city = City(workspace=Workspace(name="bench"), root=root, prefix="be")
     loops = AutomationLoops.build(
-        city, RULES, outside, store=store, clock=CLOCK, ids=IDS, me=runs.Worker("own_b", "here")
+        city, RULES, outside, store=store, clock=CLOCK, ids=IDS, me=review.Worker("own_b", "here")
     )
     loops.listen(wakes)
     try:
@@ -227,7 +228,7 @@ def idle() -> None:
         env = {name: value for name, value in os.environ.items() if not name.startswith(("LAMP_", "GC_"))}
         subprocess.run([*lamp, "init", str(root)], check=True, capture_output=True, env=env)
         paths = CityPaths(root)
-        furnish(SqlitePlace(paths.runtime / "lamp.db", paths.runtime), paths.city_id())
+        furnish(SqliteUrl(paths.runtime / "lamp.db", paths.runtime), paths.city_id())
         daemon = subprocess.Popen([*lamp, "up", "--city", str(root)], stdout=subprocess.PIPE, text=True, env=env)
         assert daemon.stdout is not None
         while "The lamps are lit" not in daemon.stdout.readline():
@@ -248,11 +249,11 @@ def furnish(place: Place, city: str) -> None:
     act = Act("bench", CLOCK.now())
     body = {"name": "daily", "exec": "true", "gate": "schedule", "cadence": "daily"}
     hour = {"hour": (CLOCK.now().hour + 12) % 24}
-    store.transact(automations.create, body | hour, rules=RULES, ids=IDS, act=act)
+    store.transact(editing.create, body | hour, rules=RULES, ids=IDS, act=act)
     store.transact(multiply, "daily", 989)
     for number in range(10):
         asked = {"name": f"asked{number}", "exec": "true", "gate": "condition", "check": "exit 1"}
-        store.transact(automations.create, asked, rules=RULES, ids=IDS, act=act)
+        store.transact(editing.create, asked, rules=RULES, ids=IDS, act=act)
     store.close()
 
 

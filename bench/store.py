@@ -17,10 +17,10 @@ from pathlib import Path
 
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.kit import aio
-from lamplighter.store.place import Place, PostgresPlace, SqlitePlace, migrate, open_store
-from lamplighter.store.sqlite_connection import SqliteDb, connect
+from lamplighter.store.engine.sqlite_connection import SqliteDb, connect
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, migrate, open_store
 from lamplighter.testing.postgres import cluster
 
 CALLERS = (1, 8, 64)
@@ -90,8 +90,8 @@ def sqlite_driver(path: Path) -> Callable[[], None]:
 
 
 def postgres_driver(url: str) -> Callable[[], None]:
-    from lamplighter.store.postgres_connection import PostgresDb
-    from lamplighter.store.postgres_connection import connect as connect_postgres
+    from lamplighter.store.engine.postgres_connection import PostgresDb
+    from lamplighter.store.engine.postgres_connection import connect as connect_postgres
 
     connection = connect_postgres(url)
     tx = Tx(PostgresDb(connection), CITY)
@@ -143,12 +143,12 @@ def measure(name: str, place: Place, driver: Callable[[], None]) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as directory:
         path = Path(directory) / "lamp.db"
-        place = SqlitePlace(path, Path(directory))
+        place = SqliteUrl(path, Path(directory))
         migrate(place)
         measure("sqlite", place, sqlite_driver(path))
         with cluster() as server:
             url = server.database()
-            shared = PostgresPlace(url, Path(directory))
+            shared = PostgresUrl(url, Path(directory))
             migrate(shared)
             measure("postgres", shared, postgres_driver(url))
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.place import Place, PostgresPlace, SqlitePlace, migrate
+from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, migrate
 from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.postgres import Cluster, cluster
 
@@ -58,7 +58,7 @@ def postgres(request: pytest.FixtureRequest) -> Cluster:
 def postgres_template(postgres: Cluster, worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The name of a migrated database that nobody connects to, so that it can be copied."""
     name = f"template_{worker_id}"
-    migrate(PostgresPlace(postgres.database(name), tmp_path_factory.mktemp("template")))
+    migrate(PostgresUrl(postgres.database(name), tmp_path_factory.mktemp("template")))
     return name
 
 
@@ -81,15 +81,15 @@ def runtime(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sqlite_place(runtime: Path) -> SqlitePlace:
-    place = SqlitePlace(runtime / "lamp.db", runtime)
+def sqlite_place(runtime: Path) -> SqliteUrl:
+    place = SqliteUrl(runtime / "lamp.db", runtime)
     migrate(place)
     return place
 
 
 @pytest.fixture
-def postgres_place(postgres_url: str, runtime: Path) -> PostgresPlace:
-    return PostgresPlace(postgres_url, runtime)
+def postgres_place(postgres_url: str, runtime: Path) -> PostgresUrl:
+    return PostgresUrl(postgres_url, runtime)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.child import (
+from lamplighter.adapters.processes.child import (
     Call,
     Ended,
     NotStarted,
@@ -21,8 +21,8 @@ from lamplighter.adapters.child import (
     run_child,
     run_child_here,
 )
-from lamplighter.adapters.sessions.processes.table import ENV_CHILD_ID, all_processes, identity_of
-from lamplighter.adapters.sessions.processes.watch import all_ended
+from lamplighter.adapters.processes.table import ENV_CHILD_ID, all_processes, identity_of
+from lamplighter.adapters.processes.watch import all_ended
 
 WITHIN = 60
 LONG = timedelta(seconds=WITHIN)

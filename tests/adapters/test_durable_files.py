@@ -13,7 +13,7 @@ import pytest
 from lamplighter.adapters.files import lock as lock_file
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.adapters.files.lock import ControllerLock, ControllerRunning
-from lamplighter.adapters.sessions import shim
+from lamplighter.adapters.sessions.local import shim
 from lamplighter.adapters.sessions.records import Records
 from lamplighter.domain.sessions.model import SessionName, SessionSpec
 from lamplighter.testing.processes import Children, children

@@ -12,22 +12,24 @@ from typing import Any
 
 import pytest
 
-from lamplighter.adapters.sessions.processes.table import all_processes
+from lamplighter.adapters.processes.table import all_processes
 from lamplighter.app.automations import loops_of, rules_of
 from lamplighter.app.http import HttpServer
 from lamplighter.app.settings import Settings
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, open_city
 from lamplighter.cli.main import run as lamp
-from lamplighter.daemon.automations import AutomationLoops
+from lamplighter.daemon.automation_loops import AutomationLoops
 from lamplighter.domain.acts import Act
-from lamplighter.services import automations, configurations, firing, owners, runs, transcripts
+from lamplighter.services import configurations, owners
+from lamplighter.services.automations import editing, firing
+from lamplighter.services.runs import review, transcripts
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import open_proofs, open_store
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.transcripts import TranscriptEvent
 from lamplighter.store.tx import Store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import open_proofs, open_store
 from lamplighter.testing.model_server import ModelServer
 
 MODULES = Path(sys.prefix) / "agents" / "node_modules"
@@ -119,7 +121,7 @@ class Town:
         act = Act("tester", self.opened.clock.now())
         env = self.program.env(model.url, self.home)
         await self.store.transact(_configure, env, act)
-        await self.store.transact(automations.create, body, rules=rules, ids=self.opened.ids, act=act)
+        await self.store.transact(editing.create, body, rules=rules, ids=self.opened.ids, act=act)
         fired = await self.store.transact(
             firing.run_by_hand, firing.ByHand("light"), rules=rules, ids=self.opened.ids, act=act
         )
@@ -132,7 +134,7 @@ class Town:
         return await self.get(run)
 
     async def get(self, run: str) -> RunRow:
-        return await self.store.read(runs.get, run)
+        return await self.store.read(review.get, run)
 
     async def transcript(self, run: str) -> list[TranscriptEvent]:
         return await self.store.read(transcripts.of_run, run)
@@ -172,13 +174,13 @@ async def a_town(root: Path, program: Program) -> AsyncIterator[Town]:
     http = HttpServer(opened, store, "127.0.0.1", 0, lambda: rules)
     http.open()
     loops = loops_of(
-        opened, opened.config.city, store=store, me=runs.Worker(owner.id, "here"), api_url=lambda: http.url
+        opened, opened.config.city, store=store, me=review.Worker(owner.id, "here"), api_url=lambda: http.url
     )
     serving = asyncio.create_task(http.run())
     watching = asyncio.create_task(loops.worker.loop())
     try:
         with listening(opened.place, owner.id, wakes):
-            await owners.enlist(store, proofs, owner, act=Act("ada", opened.clock.now()))
+            await owners.join(store, proofs, owner, act=Act("ada", opened.clock.now()))
             loops.listen(wakes)
             yield Town(opened, store, loops, program)
             await loops.worker.stop()

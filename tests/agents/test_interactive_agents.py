@@ -29,7 +29,7 @@ provider = "{program}"
 env = {{ SCRIPTED_KEY = "dummy" }}
 """
 ANSWER = "The lamps burn bright."
-NUDGE = "Light the lamps of Mill Lane."
+NUDGE = "Light the lamps of Mill KindLimit."
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time", "time.time_ns"}
 CLOCK_HOMES = {
     "kit/clock.py",
-    "store/datagrams.py",  # compares with the file system's times, which come from this clock and no other
+    "store/engine/datagrams.py",  # compares with the file system's times, which come from this clock and no other
 }
 ENVIRONMENT = {"os.environ", "os.getenv", "os.environb", "os.putenv"}
 ENVIRONMENT_HOMES = {"app/settings.py"}

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from lamp_program import ENVIRONMENT, here, lamp, one_sentence
 
-from lamplighter.store import sqlite_connection
-from lamplighter.store.schema import PROGRAM
+from lamplighter.store.engine import sqlite_connection
+from lamplighter.store.engine.schema import PROGRAM
 from lamplighter.testing.processes import Child, Children, children
 
 Nobody = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -12,9 +12,9 @@ from lamplighter.domain.events import EventFilter
 from lamplighter.kit import crash
 from lamplighter.kit.clock import SystemClock
 from lamplighter.services import events
-from lamplighter.store.place import Place, open_direct, open_store, parse_place
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, open_direct, open_store, parse_store_url
 from lamplighter.testing.contracts.store import AT, CITY
 
 END = "test.end"
@@ -65,7 +65,7 @@ def saturate(place: Place) -> None:
 
 
 def main(role: str, url: str, runtime: str, *rest: str) -> None:
-    place = parse_place(url, Path(runtime))
+    place = parse_store_url(url, Path(runtime))
     match role:
         case "write":
             name, count, batch, passes = rest

@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from lamplighter.store.place import open_proofs, parse_place
+from lamplighter.store.url import open_proofs, parse_store_url
 
 if __name__ == "__main__":
     url, runtime, owner = sys.argv[1:]
-    proofs = open_proofs(parse_place(url, Path(runtime)))
+    proofs = open_proofs(parse_store_url(url, Path(runtime)))
     proofs.hold(owner)
     print("held", flush=True)
     sys.stdin.read()

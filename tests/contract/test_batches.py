@@ -17,21 +17,23 @@ from lamplighter.domain.runs.lease import LeaseLost
 from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import automations, beads, firing, outbox, runs
+from lamplighter.services import beads, outbox
+from lamplighter.services.automations import editing, firing
 from lamplighter.services.rules import Rules
+from lamplighter.services.runs import review
+from lamplighter.store.engine.deferred import Write
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreReadOnly
-from lamplighter.store.place import Place, PostgresPlace, open_direct, open_store
 from lamplighter.store.run_rows import NewRunEvent, RunRow
 from lamplighter.store.runs import StaleRun
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Store, Tx
-from lamplighter.store.wakes import Wakes
-from lamplighter.store.writes import Write
+from lamplighter.store.url import Place, PostgresUrl, open_direct, open_store
 from lamplighter.testing.contracts.store import AT, CITY
 
 RULES = Rules(ZoneInfo("UTC"))
 ACT = Act("tester", AT)
-ME = runs.Worker("own_1", "here")
+ME = review.Worker("own_1", "here")
 MANY = 30
 
 
@@ -45,21 +47,21 @@ async def store(place: Place) -> AsyncIterator[Store]:
 
 async def add(store: Store, ids: IdSource, name: str, **keys: Any) -> None:
     body = {"name": name, "exec": "true", "gate": "manual"} | keys
-    await store.transact(automations.create, body, rules=RULES, ids=ids, act=ACT)
+    await store.transact(editing.create, body, rules=RULES, ids=ids, act=ACT)
 
 
 async def fire(store: Store, ids: IdSource, name: str, key: str | None = None) -> firing.Fired:
     return await store.transact(firing.run_by_hand, firing.ByHand(name, key=key), rules=RULES, ids=ids, act=ACT)
 
 
-async def end(store: Store, ids: IdSource, run: str, lease: int, ending: runs.Ending | None = None) -> RunRow:
+async def end(store: Store, ids: IdSource, run: str, lease: int, ending: review.Ending | None = None) -> RunRow:
     by = By(Mover.WORKER, "worker", lease)
-    return await store.transact(runs.end, run, ending or runs.Ending(RunState.SUCCEEDED), by, ids=ids, act=ACT)
+    return await store.transact(review.end, run, ending or review.Ending(RunState.SUCCEEDED), by, ids=ids, act=ACT)
 
 
 async def running(store: Store, ids: IdSource, count: int) -> list[str]:
     fired = await asyncio.gather(*(fire(store, ids, "free") for _ in range(count)))
-    taken = await store.transact(runs.take_due, ME, AT, limit=count)
+    taken = await store.transact(review.take_due, ME, AT, limit=count)
     assert len(taken.started) == count
     return [one.run for one in fired]
 
@@ -91,7 +93,7 @@ async def test_a_whole_run_made_in_a_batch_is_what_it_is_alone(store: Store, ids
     made = await running(store, ids, MANY)
     await asyncio.gather(*(end(store, ids, run, 1) for run in made))
     for run in made:
-        shown = await store.read(runs.show, run)
+        shown = await store.read(review.show, run)
         assert [(event["from"], event["to"]) for event in shown["events"]] == [
             (None, "ready"), ("ready", "running"), ("running", "succeeded"),
         ]  # fmt: skip
@@ -108,13 +110,13 @@ async def test_tracking_beads_are_found_by_the_labels_that_their_runs_give_them(
     await add(store, ids, "free", overlap="allow")
     good, bad, open_one = await running(store, ids, 3)
     await end(store, ids, good, 1)
-    await end(store, ids, bad, 1, runs.Ending(RunState.FAILED, "exit_1"))
+    await end(store, ids, bad, 1, review.Ending(RunState.FAILED, "exit_1"))
     made = NewBead("a run in a rig", type="run", labels=("exec",))
     own = (await store.transact(beads.create, made, prefix="he", ids=ids, act=replace(ACT, run=good))).id
     other = await store.transact(
         beads.create, NewBead("x", type="run"), prefix="he", ids=ids, act=replace(ACT, run=bad)
     )
-    bead_of = {run: (await store.read(runs.get, run)).facts.bead for run in (good, bad, open_one)}
+    bead_of = {run: (await store.read(review.get, run)).facts.bead for run in (good, bad, open_one)}
 
     async def labelled(label: str) -> set[str]:
         found = await store.read(lambda tx: tx.beads.matching(BeadFilter(label=label), limit=10))
@@ -140,7 +142,7 @@ async def test_a_page_of_a_label_has_the_newest_beads(store: Store, ids: IdSourc
     await add(store, ids, "free", overlap="allow")
     made = await running(store, ids, 6)
     for number, run in enumerate(made):
-        await end(store, ids, run, 1, runs.Ending(RunState.FAILED if number % 2 else RunState.SUCCEEDED))
+        await end(store, ids, run, 1, review.Ending(RunState.FAILED if number % 2 else RunState.SUCCEEDED))
 
     async def page(**wanted: Any) -> list[str | None]:
         found = await store.read(lambda tx: tx.beads.matching(BeadFilter(**wanted), limit=2))
@@ -214,11 +216,11 @@ async def test_what_is_refused_in_a_batch_touches_none_of_the_others(store: Stor
 async def test_what_cannot_be_written_fails_alone(store: Store, ids: IdSource, place: Place) -> None:
     await add(store, ids, "free", overlap="allow")
     bad, *good = await running(store, ids, MANY)
-    nul = runs.Ending(RunState.FAILED, output_tail="a\0b")
+    nul = review.Ending(RunState.FAILED, output_tail="a\0b")
     answers = await asyncio.gather(
         end(store, ids, bad, 1, nul), *(end(store, ids, run, 1) for run in good), return_exceptions=True
     )
-    refuses_nul = isinstance(place, PostgresPlace)
+    refuses_nul = isinstance(place, PostgresUrl)
     assert len(errors_of(answers)) == (1 if refuses_nul else 0)
     states = await store.read(lambda tx: tx.runs.states(good))
     assert {state for state, *_ in states.values()} == {RunState.SUCCEEDED}
@@ -228,7 +230,7 @@ async def test_failures_that_end_together_are_all_counted(store: Store, ids: IdS
     await add(store, ids, "free", overlap="allow", auto_disable_after=3)
     made = await running(store, ids, 5)
     await store.transact(lambda tx: tx.db.execute("UPDATE runs SET trigger_kind = 'cron'", {}))
-    await asyncio.gather(*(end(store, ids, run, 1, runs.Ending(RunState.FAILED, "exit_1")) for run in made))
+    await asyncio.gather(*(end(store, ids, run, 1, review.Ending(RunState.FAILED, "exit_1")) for run in made))
     row = await store.read(lambda tx: tx.automations.named("free"))
     assert row is not None
     assert (row.enabled, row.failures) == (False, 5)
@@ -263,7 +265,7 @@ async def test_two_writes_of_one_row_in_one_transaction_both_count(store: Store,
         tx.runs.swap(renamed.run, RunRow(replace(renamed.run, summary="second"), row.facts))
 
     await store.transact(twice)
-    assert (await store.read(runs.get, run)).run.summary == "second"
+    assert (await store.read(review.get, run)).run.summary == "second"
 
 
 async def test_what_was_held_back_is_seen_by_the_next_read(store: Store) -> None:
@@ -291,7 +293,7 @@ async def test_a_taken_id_of_a_tracking_bead_is_noticed(store: Store, ids: IdSou
 
     stuck = Stuck(ids._clock)
     fired = [await fire(store, stuck, "free") for _ in range(2)]
-    beads = {(await store.read(runs.get, one.run)).facts.bead for one in fired}
+    beads = {(await store.read(review.get, one.run)).facts.bead for one in fired}
     assert len(beads) == 2
 
 

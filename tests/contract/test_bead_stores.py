@@ -10,13 +10,13 @@ import pytest
 from lamplighter.adapters.beads.bd import BdBackend
 from lamplighter.adapters.beads.exec import ExecBackend
 from lamplighter.adapters.beads.external import ExternalBeads
-from lamplighter.adapters.program import Program
+from lamplighter.adapters.processes.program import Program
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.beads import BeadStore
 from lamplighter.services.own_beads import OwnBeads
-from lamplighter.store.place import Place, open_direct
+from lamplighter.store.url import Place, open_direct
 from lamplighter.testing.contracts.beads import BeadContract, OpenBeads
 
 CITY = "cty_contract"

@@ -9,9 +9,9 @@ import pytest
 
 from lamplighter.app.wakeups import listening
 from lamplighter.domain.acts import Act
-from lamplighter.store.place import Place, PostgresPlace, SqlitePlace, open_direct, open_store
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, open_direct, open_store
 from lamplighter.testing.contracts.store import AT, CITY, WITHIN
 from lamplighter.testing.processes import Child, Children, children
 
@@ -30,7 +30,7 @@ def processes() -> Iterator[Children]:
 
 
 def url_of(place: Place) -> str:
-    return place.url if isinstance(place, PostgresPlace) else f"sqlite:{place.path}"
+    return place.url if isinstance(place, PostgresUrl) else f"sqlite:{place.path}"
 
 
 def role(processes: Children, place: Place, name: str, *rest: str) -> Child:
@@ -73,7 +73,7 @@ def test_every_reader_sees_every_event_once_and_in_order(place: Place, processes
 
 def _write_with_losses(place: Place, processes: Children) -> set[str]:
     """The writers' work, some of them killed and replaced; returns the subjects of what was acknowledged."""
-    crashing = isinstance(place, PostgresPlace)
+    crashing = isinstance(place, PostgresUrl)
     victims = ("w1", "w2")
     plans = {f"w{n}": 9 if crashing and n == 0 else 0 for n in range(WRITERS)}
     shares = {name: SHARE * 100 if name in victims else SHARE for name in plans}  # a victim never ends by itself
@@ -115,7 +115,7 @@ async def test_a_wakeup_crosses_processes(place: Place, processes: Children) -> 
 
 
 def test_beside_a_saturated_writer_another_process_soon_has_its_turn(
-    sqlite_place: SqlitePlace, processes: Children
+    sqlite_place: SqliteUrl, processes: Children
 ) -> None:
     busy = role(processes, sqlite_place, "saturate")
     assert busy.line() == "busy"

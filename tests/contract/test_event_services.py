@@ -17,9 +17,9 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.events import LONGEST_PAYLOAD, Event, EventFilter, NewEvent
 from lamplighter.kit.errors import Unavailable, UsageError
 from lamplighter.services import events
-from lamplighter.store.place import Place, open_store
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Store, Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, open_store
 from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.contracts.store import AT, CITY, WITHIN, seen
 

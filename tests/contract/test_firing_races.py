@@ -14,14 +14,16 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import automations, due, firing, outbox, owners, runs, snapshots
+from lamplighter.services import outbox, owners
+from lamplighter.services.automations import due, editing, firing, snapshots
 from lamplighter.services.rules import Rules
-from lamplighter.services.workers import Starter
+from lamplighter.services.runs import review
+from lamplighter.services.runs.workers import StartGrant
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import PostgresPlace, open_store
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import Store, Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import PostgresUrl, open_store
 from lamplighter.testing.contracts.store import AT, CITY
 
 ROUNDS = 12
@@ -29,7 +31,7 @@ RULES = Rules(ZoneInfo("UTC"))
 
 
 @pytest.fixture
-async def rivals(postgres_place: PostgresPlace) -> AsyncIterator[list[Store]]:
+async def rivals(postgres_place: PostgresUrl) -> AsyncIterator[list[Store]]:
     stores = [open_store(postgres_place, CITY, Wakes()) for _ in range(2)]
     await stores[0].transact(lambda tx: tx.cities.ensure("here", AT))
     yield stores
@@ -39,7 +41,7 @@ async def rivals(postgres_place: PostgresPlace) -> AsyncIterator[list[Store]]:
 
 async def add(store: Store, ids: IdSource, name: str, **keys: Any) -> None:
     body = {"name": name, "exec": "true", "gate": "manual"} | keys
-    await store.transact(automations.create, body, rules=RULES, ids=ids, act=Act("tester", AT))
+    await store.transact(editing.create, body, rules=RULES, ids=ids, act=Act("tester", AT))
 
 
 def act(seconds: float = 0) -> Act:
@@ -92,12 +94,12 @@ async def test_a_cancel_and_an_end_at_once_leave_one_end(rivals: list[Store], id
     for _ in range(ROUNDS):
         fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ids=ids, act=act())
         (item,) = await one.transact(outbox.claim_due, "own_1", AT, limit=1, run=fired.run)
-        started = await one.transact(runs.start, item, runs.Worker("own_1", "here"), AT)
+        started = await one.transact(review.start, item, review.Worker("own_1", "here"), AT)
         assert started is not None
         by = By(Mover.WORKER, "worker", started.row.run.lease.version)
         outcomes = await asyncio.gather(
-            one.transact(runs.end, fired.run, runs.Ending(RunState.SUCCEEDED), by, ids=ids, act=act()),
-            two.transact(runs.cancel, fired.run, ids=ids, act=act()),
+            one.transact(review.end, fired.run, review.Ending(RunState.SUCCEEDED), by, ids=ids, act=act()),
+            two.transact(review.cancel, fired.run, ids=ids, act=act()),
             return_exceptions=True,
         )
         assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 1
@@ -113,17 +115,17 @@ async def test_a_dead_owner_is_buried_by_one_and_its_run_adopted_by_one(rivals: 
         await one.transact(owners.register, dead)
         fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ids=ids, act=act())
         (item,) = await one.transact(outbox.claim_due, dead.id, AT, limit=1, run=fired.run)
-        await one.transact(runs.start, item, runs.Worker(dead.id, "here"), AT)
-        buried = await asyncio.gather(*(store.transact(owners.bury, dead, act=act()) for store in rivals))
+        await one.transact(review.start, item, review.Worker(dead.id, "here"), AT)
+        buried = await asyncio.gather(*(store.transact(owners.expire, dead, act=act()) for store in rivals))
         assert sum(outcome is not None for outcome in buried) == 1
         adopted = await asyncio.gather(
-            one.transact(runs.adopt, runs.Worker("own_x", "here"), AT),
-            two.transact(runs.adopt, runs.Worker("own_y", "here"), AT),
+            one.transact(review.adopt, review.Worker("own_x", "here"), AT),
+            two.transact(review.adopt, review.Worker("own_y", "here"), AT),
         )
         assert [row.run.id for rows in adopted for row in rows] == [fired.run]
         (holder,) = [row.run.lease for rows in adopted for row in rows]
         by = By(Mover.WORKER, "worker", holder.version)
-        await one.transact(runs.end, fired.run, runs.Ending(RunState.SUCCEEDED), by, ids=ids, act=act())
+        await one.transact(review.end, fired.run, review.Ending(RunState.SUCCEEDED), by, ids=ids, act=act())
 
 
 async def test_an_edit_and_a_firing_at_once_lose_nothing_of_each_other(rivals: list[Store], ids: IdSource) -> None:
@@ -134,10 +136,10 @@ async def test_an_edit_and_a_firing_at_once_lose_nothing_of_each_other(rivals: l
         await add(one, ids, name, gate="cooldown", interval="1h")
         await asyncio.gather(
             one.transact(due.fire_due, limit=100, rules=RULES, ids=ids, act=act()),
-            two.transact(automations.edit, name, {"description": "new"}, rules=RULES, act=act()),
+            two.transact(editing.edit, name, {"description": "new"}, rules=RULES, act=act()),
         )
         await one.transact(due.fire_due, limit=100, rules=RULES, ids=ids, act=act())  # it may have been locked before
-        row = await one.read(automations.get, name)
+        row = await one.read(editing.get, name)
         (trigger,) = await one.read(lambda tx, row=row: tx.triggers.of(row.id))
         assert '"description": "new"' in (row.definition or "")
         assert trigger.state.last_fired_at == AT
@@ -184,9 +186,7 @@ async def test_a_changed_policy_waits_for_those_who_go_by_the_old_one(rivals: li
 
     holding = asyncio.create_task(rivals[0].transact(hold))
     assert await asyncio.to_thread(held.wait, 10)
-    change = asyncio.create_task(
-        rivals[1].transact(automations.edit, "free", {"overlap": "skip"}, rules=RULES, act=act())
-    )
+    change = asyncio.create_task(rivals[1].transact(editing.edit, "free", {"overlap": "skip"}, rules=RULES, act=act()))
     change.add_done_callback(lambda _task: changed.set())
     assert not await holding
     await change
@@ -203,17 +203,19 @@ async def test_a_changed_policy_waits_for_those_who_go_by_the_old_one(rivals: li
 async def test_runs_that_start_and_end_all_the_time_leave_nothing_behind(rivals: list[Store], ids: IdSource) -> None:
     """Two processes fire, start at once and end, good and bad, of one automation: counts and ends are those of each."""
     await add(rivals[0], ids, "free", overlap="allow")
-    workers = [runs.Worker(f"own_{number}", "here") for number in range(2)]
+    workers = [review.Worker(f"own_{number}", "here") for number in range(2)]
 
     async def one(number: int) -> None:
         store, worker = rivals[number % 2], workers[number % 2]
-        starter = Starter(worker, 1)
+        start_grant = StartGrant(worker, 1)
         wanted = firing.ByHand("free")
-        fired = await store.transact(firing.run_by_hand, wanted, rules=RULES, ids=ids, act=act(), starter=starter)
+        fired = await store.transact(
+            firing.run_by_hand, wanted, rules=RULES, ids=ids, act=act(), start_grant=start_grant
+        )
         assert fired.started is not None
         state = RunState.FAILED if number % 7 == 0 else RunState.SUCCEEDED
         by = By(Mover.WORKER, "worker", 1)
-        await store.transact(runs.end_held, fired.started.row, runs.Ending(state), by, ids=ids, act=act(1))
+        await store.transact(review.end_held, fired.started.row, review.Ending(state), by, ids=ids, act=act(1))
 
     await asyncio.gather(*(one(number) for number in range(210)))
     states = Counter(row.run.state for row in await all_runs(rivals[0]))

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from lamplighter.domain.acts import Act
-from lamplighter.store.datagrams import Datagrams
+from lamplighter.store.engine.datagrams import Datagrams
+from lamplighter.store.engine.sqlite import SqliteStore
+from lamplighter.store.engine.sqlite_direct import SqliteDirect
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreGone, StoreLost
-from lamplighter.store.place import SqlitePlace, migrate
-from lamplighter.store.sqlite import SqliteStore
-from lamplighter.store.sqlite_direct import SqliteDirect
 from lamplighter.store.tx import Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import SqliteUrl, migrate
 from lamplighter.testing.contracts.store import AT, CITY
 
 OTHER_CITY = "cty_other"
@@ -33,7 +33,7 @@ def said(path: Path) -> int:
 
 
 @pytest.fixture
-async def store(sqlite_place: SqlitePlace) -> AsyncIterator[SqliteStore]:
+async def store(sqlite_place: SqliteUrl) -> AsyncIterator[SqliteStore]:
     opened = SqliteStore(
         sqlite_place.path, CITY, wakes=Wakes(), datagrams=Datagrams(sqlite_place.runtime / "wake")
     )  # fmt: skip
@@ -48,7 +48,7 @@ def another(tmp_path: Path) -> Path:
     """The database of another city."""
     runtime = tmp_path / "another"
     runtime.mkdir()
-    place = SqlitePlace(runtime / "other.db", runtime)
+    place = SqliteUrl(runtime / "other.db", runtime)
     migrate(place)
     direct = SqliteDirect(place.path, OTHER_CITY, datagrams=Datagrams(runtime / "wake"))
     direct.transact(lambda tx: tx.cities.ensure("there", AT))
@@ -88,7 +88,7 @@ TAKEN = [delete_all, delete_log, delete_index, put_another_there, move_directory
 
 @pytest.mark.parametrize("harm", [*TAKEN, overwrite])
 async def test_nothing_is_written_or_read_once_the_file_is_not_its_own(
-    store: SqliteStore, sqlite_place: SqlitePlace, another: Path, harm: Harm
+    store: SqliteStore, sqlite_place: SqliteUrl, another: Path, harm: Harm
 ) -> None:
     await store.read(lambda tx: tx.cities.find())
     store.check()
@@ -110,7 +110,7 @@ async def test_nothing_is_written_or_read_once_the_file_is_not_its_own(
 
 @pytest.mark.parametrize("harm", TAKEN)
 async def test_what_a_lost_file_held_can_still_be_saved(
-    store: SqliteStore, sqlite_place: SqlitePlace, another: Path, harm: Harm, tmp_path: Path
+    store: SqliteStore, sqlite_place: SqliteUrl, another: Path, harm: Harm, tmp_path: Path
 ) -> None:
     await store.transact(say)
     harm(sqlite_place.path, another)
@@ -120,7 +120,7 @@ async def test_what_a_lost_file_held_can_still_be_saved(
 
 
 async def test_overwritten_content_is_not_saved_as_if_it_were_its_own(
-    store: SqliteStore, sqlite_place: SqlitePlace, another: Path, tmp_path: Path
+    store: SqliteStore, sqlite_place: SqliteUrl, another: Path, tmp_path: Path
 ) -> None:
     await store.transact(say)
     _checkpoint(sqlite_place.path)
@@ -134,7 +134,7 @@ async def test_overwritten_content_is_not_saved_as_if_it_were_its_own(
 
 @pytest.mark.parametrize("harm", [put_another_there, overwrite])
 async def test_a_store_that_closes_leaves_the_file_in_its_place_alone(
-    sqlite_place: SqlitePlace, another: Path, harm: Harm
+    sqlite_place: SqliteUrl, another: Path, harm: Harm
 ) -> None:
     path = sqlite_place.path
     opened = SqliteStore(path, CITY, wakes=Wakes(), datagrams=Datagrams(sqlite_place.runtime / "wake"))
@@ -149,7 +149,7 @@ async def test_a_store_that_closes_leaves_the_file_in_its_place_alone(
     assert path.read_bytes() == content
 
 
-async def test_a_file_that_comes_back_is_used_again(store: SqliteStore, sqlite_place: SqlitePlace) -> None:
+async def test_a_file_that_comes_back_is_used_again(store: SqliteStore, sqlite_place: SqliteUrl) -> None:
     runtime = sqlite_place.runtime
     moved = runtime.with_name("moved")
     runtime.rename(moved)
@@ -160,7 +160,7 @@ async def test_a_file_that_comes_back_is_used_again(store: SqliteStore, sqlite_p
     assert await store.read(lambda tx: tx.db.row("SELECT count(*) AS n FROM events", {})["n"]) == 2  # type: ignore[index]
 
 
-async def test_checkpoints_and_a_vacuum_by_hand_are_no_loss(store: SqliteStore, sqlite_place: SqlitePlace) -> None:
+async def test_checkpoints_and_a_vacuum_by_hand_are_no_loss(store: SqliteStore, sqlite_place: SqliteUrl) -> None:
     for n in range(200):
         await store.transact(say, f"{n} {'long ' * 100}")
     _checkpoint(sqlite_place.path)
@@ -175,7 +175,7 @@ async def test_checkpoints_and_a_vacuum_by_hand_are_no_loss(store: SqliteStore, 
     store.check()
 
 
-def test_a_direct_store_does_not_write_into_a_file_that_is_gone(sqlite_place: SqlitePlace, another: Path) -> None:
+def test_a_direct_store_does_not_write_into_a_file_that_is_gone(sqlite_place: SqliteUrl, another: Path) -> None:
     direct = SqliteDirect(sqlite_place.path, CITY, datagrams=Datagrams(sqlite_place.runtime / "wake"))
     put_another_there(sqlite_place.path, another)
     with pytest.raises(StoreGone):
@@ -186,7 +186,7 @@ def test_a_direct_store_does_not_write_into_a_file_that_is_gone(sqlite_place: Sq
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty file"])
-def test_a_lost_database_is_not_made_anew_unless_asked_for(sqlite_place: SqlitePlace, left: str) -> None:
+def test_a_lost_database_is_not_made_anew_unless_asked_for(sqlite_place: SqliteUrl, left: str) -> None:
     sqlite_place.path.unlink()
     if left == "an empty file":
         sqlite_place.path.touch()

@@ -9,9 +9,9 @@ from lamplighter.domain.beads.model import BeadFilter
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.events import EventFilter
 from lamplighter.domain.runs.model import RunState
-from lamplighter.store import db as store_db
-from lamplighter.store.place import Place, PostgresPlace, open_direct
+from lamplighter.store.engine import db as store_db
 from lamplighter.store.tx import DirectStore, Tx
+from lamplighter.store.url import Place, PostgresUrl, open_direct
 from lamplighter.testing.contracts.store import AT, CITY
 
 EVENTS = 8_000
@@ -167,7 +167,7 @@ ASKS = {
     "due items within reach": lambda tx: tx.outbox.due(AT, limit=10, reach=Reach("here", frozenset({"web"}))),
     "next item within reach": lambda tx: tx.outbox.next_due_at(reach=Reach("here", frozenset({"web"}))),
     "items by need": lambda tx: tx.outbox.needed(),
-    "ghosts": lambda tx: tx.owners.ghosts(),
+    "ghosts": lambda tx: tx.owners.stale_claims(),
     "stranded runs": lambda tx: tx.runs.stranded(before=AT, limit=10),
     "nodes at work": lambda tx: tx.runs.busy_nodes(),
     "held runs": lambda tx: tx.runs.held(),
@@ -245,7 +245,7 @@ SORTED_ANYWAY = {
 
 
 def test_hot_queries_use_their_index(filled: DirectStore, place: Place) -> None:
-    dialect = "postgres" if isinstance(place, PostgresPlace) else "sqlite"
+    dialect = "postgres" if isinstance(place, PostgresUrl) else "sqlite"
     for ask, wanted in INDEX.items():
         plan = plan_of(filled, ask)
         assert wanted[dialect] in plan, f"{ask}: {plan}"

@@ -11,14 +11,14 @@ import pytest
 
 from lamplighter.domain.acts import Act
 from lamplighter.services import owners
+from lamplighter.store.engine.death_watch import PostgresDeathWatch
+from lamplighter.store.engine.patience import Patience, PatientStore
+from lamplighter.store.engine.postgres import PostgresDirect, PostgresStore
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import CommitUnknown, PooledByTransaction, ServerReadOnly, StoreUnavailable
 from lamplighter.store.owners import Owner
-from lamplighter.store.patience import Patience, PatientStore
-from lamplighter.store.place import PostgresPlace, migrate, open_proofs
-from lamplighter.store.postgres import PostgresDirect, PostgresStore
 from lamplighter.store.tx import Tx
-from lamplighter.store.vigil import PostgresVigil
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import PostgresUrl, migrate, open_proofs
 from lamplighter.testing.contracts.store import AT, CITY
 from lamplighter.testing.cutting_proxy import Cut, CuttingProxy, cutting_proxy, stopping_server
 from lamplighter.testing.pooler import transaction_pooler
@@ -159,7 +159,7 @@ class TestConnectionsThatBreakWhileTheyAreMade:
 
     def test_a_proof_of_life(self, cutting_url: str, runtime: Path) -> None:
         with pytest.raises(StoreUnavailable):
-            open_proofs(PostgresPlace(cutting_url, runtime))
+            open_proofs(PostgresUrl(cutting_url, runtime))
 
     def test_a_store(self, cutting_url: str) -> None:
         with pytest.raises(StoreUnavailable):
@@ -167,7 +167,7 @@ class TestConnectionsThatBreakWhileTheyAreMade:
 
     def test_a_migration(self, cutting_url: str, runtime: Path) -> None:
         with pytest.raises(StoreUnavailable):
-            migrate(PostgresPlace(cutting_url, runtime))
+            migrate(PostgresUrl(cutting_url, runtime))
 
 
 def test_a_pooler_by_transaction_is_refused_with_a_sentence(
@@ -177,15 +177,15 @@ def test_a_pooler_by_transaction_is_refused_with_a_sentence(
         tempfile.TemporaryDirectory(prefix="lamp-pool-", dir="/tmp") as home,
         transaction_pooler(Path(home), postgres.home),
     ):
-        place = PostgresPlace(postgres_url.replace(str(postgres.home), home), runtime)
+        place = PostgresUrl(postgres_url.replace(str(postgres.home), home), runtime)
         with pytest.raises(PooledByTransaction, match="gives each transaction another session"):
             open_proofs(place)
 
 
-def test_a_vigil_whose_connection_was_cut_watches_on(postgres_place: PostgresPlace) -> None:
+def test_a_vigil_whose_connection_was_cut_watches_on(postgres_place: PostgresUrl) -> None:
     proofs = open_proofs(postgres_place)
     proofs.hold("own_1")
-    vigil = PostgresVigil(postgres_place.url)
+    vigil = PostgresDeathWatch(postgres_place.url)
     try:
         with psycopg.connect(postgres_place.url, autocommit=True) as other:
             other.execute(
@@ -229,12 +229,12 @@ def test_patience_ends_and_says_once_that_it_waits() -> None:
     assert len(told) == 1
 
 
-async def test_a_proof_lost_with_its_server_is_told_as_lost(postgres_place: PostgresPlace) -> None:
+async def test_a_proof_lost_with_its_server_is_told_as_lost(postgres_place: PostgresUrl) -> None:
     store = PostgresStore(postgres_place.url, CITY, wakes=Wakes())
     proofs = open_proofs(postgres_place)
     try:
         await store.transact(lambda tx: tx.cities.ensure("here", AT))
-        await owners.enlist(store, proofs, Owner("own_1", "worker", "host", 1, AT), act=Act("tester", AT))
+        await owners.join(store, proofs, Owner("own_1", "worker", "host", 1, AT), act=Act("tester", AT))
         with psycopg.connect(postgres_place.url, autocommit=True) as other:
             _end_all_others(other)
         with pytest.raises(StoreUnavailable):

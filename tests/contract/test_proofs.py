@@ -11,11 +11,11 @@ import pytest
 from lamplighter.domain.acts import Act
 from lamplighter.domain.events import EventFilter
 from lamplighter.services import owners
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import ProofLost, StoreUnavailable
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import Place, PostgresPlace, open_proofs, open_store
 from lamplighter.store.tx import Store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, PostgresUrl, open_proofs, open_store
 from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.contracts.store import AT, CITY, seen
 from lamplighter.testing.processes import children
@@ -38,7 +38,7 @@ async def store(place: Place, wakes: Wakes) -> AsyncIterator[Store]:
 
 
 def url_of(place: Place) -> str:
-    return place.url if isinstance(place, PostgresPlace) else ""
+    return place.url if isinstance(place, PostgresUrl) else ""
 
 
 def test_a_proof_is_held_until_it_is_released(place: Place) -> None:
@@ -71,7 +71,7 @@ def test_a_killed_process_is_known_to_be_dead_and_a_living_one_to_live(place: Pl
         assert holder.line() == "held"
         assert not proofs.dead("own_far")
         holder.kill()
-        if isinstance(place, PostgresPlace):  # the server drops the lock when it notices, a moment later
+        if isinstance(place, PostgresUrl):  # the server drops the lock when it notices, a moment later
             with psycopg.connect(place.url, autocommit=True) as connection:
                 connection.execute(
                     "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
@@ -82,7 +82,7 @@ def test_a_killed_process_is_known_to_be_dead_and_a_living_one_to_live(place: Pl
     proofs.release("own_me")
 
 
-def test_a_proof_whose_connection_was_cut_is_lost(postgres_place: PostgresPlace) -> None:
+def test_a_proof_whose_connection_was_cut_is_lost(postgres_place: PostgresUrl) -> None:
     proofs = open_proofs(postgres_place)
     proofs.hold("own_1")
     with psycopg.connect(postgres_place.url, autocommit=True) as connection:
@@ -105,7 +105,7 @@ async def test_whoever_enlists_buries_the_dead_and_takes_their_control(
     await store.transact(owners.register, dead)
     await store.transact(lambda tx: tx.cities.take_control(dead.id, expected=0, now=AT))
     me = Owner("own_me", "controller", "host", 2, AT)
-    assert await owners.enlist(store, proofs, me, act=ACT) == [dead]
+    assert await owners.join(store, proofs, me, act=ACT) == [dead]
     await owners.take_control(store, proofs, me, act=ACT)
     city = await store.read(lambda tx: tx.cities.find())
     assert city is not None
@@ -122,9 +122,9 @@ async def test_whoever_enlists_buries_the_dead_and_takes_their_control(
 async def test_a_living_controller_is_not_displaced(place: Place, store: Store) -> None:
     first, second = [await asyncio.to_thread(open_proofs, place) for _ in range(2)]
     ruler, rival = (Owner(f"own_{n}", "controller", "host", n, AT) for n in (1, 2))
-    await owners.enlist(store, first, ruler, act=ACT)
+    await owners.join(store, first, ruler, act=ACT)
     await owners.take_control(store, first, ruler, act=ACT)
-    assert await owners.enlist(store, second, rival, act=ACT) == []
+    assert await owners.join(store, second, rival, act=ACT) == []
     with pytest.raises(owners.ControlledElsewhere, match="process 1 on host"):
         await owners.take_control(store, second, rival, act=ACT)
     await owners.leave(store, second, rival, clock=FakeClock())

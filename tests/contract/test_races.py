@@ -12,10 +12,10 @@ from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import beads, owners
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import PostgresPlace, open_proofs, open_store
 from lamplighter.store.tx import Store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import PostgresUrl, open_proofs, open_store
 from lamplighter.testing.contracts.store import AT, CITY
 
 ROUNDS = 15
@@ -23,7 +23,7 @@ ACT = Act("tester", AT)
 
 
 @pytest.fixture
-async def rivals(postgres_place: PostgresPlace) -> AsyncIterator[list[Store]]:
+async def rivals(postgres_place: PostgresUrl) -> AsyncIterator[list[Store]]:
     """Two stores, for two in one would share groups; in two, their transactions really overlap."""
     stores = [open_store(postgres_place, CITY, Wakes()) for _ in range(2)]
     await stores[0].transact(lambda tx: tx.cities.ensure("here", AT))
@@ -78,13 +78,13 @@ async def test_a_bead_closed_by_two_is_closed_once(rivals: list[Store], ids: IdS
 
 
 async def test_of_two_controllers_that_start_together_one_rules(
-    rivals: list[Store], postgres_place: PostgresPlace
+    rivals: list[Store], postgres_place: PostgresUrl
 ) -> None:
     for turn in range(5):
         candidates = [Owner(f"own_{turn}{n}", "controller", "host", n, AT) for n in range(2)]
         proofs = [await asyncio.to_thread(open_proofs, postgres_place) for _ in range(2)]
         for store, proof, owner in zip(rivals, proofs, candidates, strict=True):
-            await owners.enlist(store, proof, owner, act=ACT)
+            await owners.join(store, proof, owner, act=ACT)
         outcomes = await race(
             *(
                 owners.take_control(store, proof, owner, act=ACT)
@@ -101,10 +101,10 @@ async def test_of_two_controllers_that_start_together_one_rules(
             await owners.leave(store, proof, owner, clock=SystemClock())
 
 
-async def test_a_dead_owner_is_buried_once_by_however_many(rivals: list[Store], postgres_place: PostgresPlace) -> None:
+async def test_a_dead_owner_is_buried_once_by_however_many(rivals: list[Store], postgres_place: PostgresUrl) -> None:
     for turn in range(5):
         dead = Owner(f"own_dead{turn}", "worker", "host", 1, AT)
         await rivals[0].transact(owners.register, dead)
-        outcomes = await race(*(store.transact(owners.bury, dead, act=ACT) for store in rivals for _ in range(3)))
+        outcomes = await race(*(store.transact(owners.expire, dead, act=ACT) for store in rivals for _ in range(3)))
         assert sum(outcome is not None for outcome in outcomes) == 1
     del postgres_place

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.sessions.exec import ExecProvider
+from lamplighter.adapters.sessions.exec.provider import ExecProvider
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.testing.contracts.sessions import SessionContract

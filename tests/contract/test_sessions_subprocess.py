@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.sessions import shim
-from lamplighter.adapters.sessions.subprocess import SubprocessProvider
+from lamplighter.adapters.sessions.local import shim
+from lamplighter.adapters.sessions.local.provider import SubprocessProvider
 from lamplighter.domain.sessions.meta import ENV_SESSION_ID
 from lamplighter.domain.sessions.model import CopyFile, Readiness, SessionName, Setup
 from lamplighter.kit.clock import SystemClock
@@ -25,7 +25,7 @@ from lamplighter.testing.session_cities import RealCities
 _DAEMON = """
 import asyncio, sys
 from pathlib import Path
-from lamplighter.adapters.sessions.subprocess import SubprocessProvider
+from lamplighter.adapters.sessions.local.provider import SubprocessProvider
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.testing.puppets import puppet
@@ -138,7 +138,7 @@ class TestSubprocess(LocalSessionContract):
         await provider.start(puppet("alpha", tmp_path))
         await provider.nudge(ALPHA, "count 300")
         await shows(provider, ALPHA, "line 300")
-        await provider.tend()
+        await provider.cleanup()
         assert (tmp_path / "state/alpha/output").stat().st_size < 1000
         await provider.nudge(ALPHA, "say still here")
         await shows(provider, ALPHA, "line 300\nsaid still here")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.sessions.tmux import TmuxProvider
-from lamplighter.adapters.sessions.tmux_client import TmuxClient
-from lamplighter.adapters.sessions.tmux_control import LineLost
+from lamplighter.adapters.sessions.tmux.client import TmuxClient
+from lamplighter.adapters.sessions.tmux.control import LineLost
+from lamplighter.adapters.sessions.tmux.provider import TmuxProvider
 from lamplighter.domain.sessions.model import Dialog, Readiness, SessionName
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource

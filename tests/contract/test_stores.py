@@ -10,14 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from lamplighter.store import sqlite_connection
+from lamplighter.store.engine import sqlite_connection
+from lamplighter.store.engine.postgres import PostgresDirect, PostgresStore
+from lamplighter.store.engine.sqlite import SqliteStore
+from lamplighter.store.engine.sqlite_connection import SqliteConnection, TransactionEnded
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreBusy, StoreFull, StoreGone, StoreUnavailable
-from lamplighter.store.place import PostgresPlace, SqlitePlace, open_store
-from lamplighter.store.postgres import PostgresDirect, PostgresStore
-from lamplighter.store.sqlite import SqliteStore
-from lamplighter.store.sqlite_connection import SqliteConnection, TransactionEnded
 from lamplighter.store.tx import Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import PostgresUrl, SqliteUrl, open_store
 from lamplighter.testing.contracts.store import (
     AT,
     CITY,
@@ -41,7 +41,7 @@ class TestDirectStores(DirectStoreContract):
 
 
 @pytest.fixture
-async def sqlite(sqlite_place: SqlitePlace) -> AsyncIterator[SqliteStore]:
+async def sqlite(sqlite_place: SqliteUrl) -> AsyncIterator[SqliteStore]:
     store = open_store(sqlite_place, CITY, Wakes())
     assert isinstance(store, SqliteStore)
     yield store
@@ -54,7 +54,7 @@ def wakes() -> Wakes:
 
 
 @pytest.fixture
-async def postgres_store(postgres_place: PostgresPlace, wakes: Wakes) -> AsyncIterator[PostgresStore]:
+async def postgres_store(postgres_place: PostgresUrl, wakes: Wakes) -> AsyncIterator[PostgresStore]:
     store = open_store(postgres_place, CITY, wakes)
     assert isinstance(store, PostgresStore)
     yield store
@@ -122,7 +122,7 @@ class TestSqlite:
         assert await sqlite.read(appended) == 203
 
     async def test_a_locked_file_is_told_and_later_works_again(
-        self, sqlite_place: SqlitePlace, monkeypatch: pytest.MonkeyPatch
+        self, sqlite_place: SqliteUrl, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.05)
         store = open_store(sqlite_place, CITY, Wakes())
@@ -138,7 +138,7 @@ class TestSqlite:
             await store.close()
 
     async def test_a_reader_that_could_not_open_the_file_tries_again(
-        self, sqlite: SqliteStore, sqlite_place: SqlitePlace
+        self, sqlite: SqliteStore, sqlite_place: SqliteUrl
     ) -> None:
         away = sqlite_place.path.with_name("away")
         sqlite_place.path.rename(away)
@@ -147,7 +147,7 @@ class TestSqlite:
         away.rename(sqlite_place.path)
         assert await sqlite.read(appended) == 0
 
-    def test_a_connection_is_durable_and_strict(self, sqlite_place: SqlitePlace) -> None:
+    def test_a_connection_is_durable_and_strict(self, sqlite_place: SqliteUrl) -> None:
         connection = SqliteConnection(sqlite_place.path, CITY)
         try:
             values = {name: connection.raw.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS}
@@ -183,7 +183,7 @@ class TestPostgres:
                 assert outcomes == ["more"] * 20
         assert await postgres_store.read(appended) == 151
 
-    async def test_wakeups_come_back_after_the_listener_was_cut_off(self, postgres_place: PostgresPlace) -> None:
+    async def test_wakeups_come_back_after_the_listener_was_cut_off(self, postgres_place: PostgresUrl) -> None:
         wakes = Wakes()
         store = open_store(postgres_place, CITY, wakes)
         direct = PostgresDirect(postgres_place.url, CITY)
@@ -229,7 +229,7 @@ class TestPostgres:
     async def test_a_lock_that_is_never_freed_is_told(
         self, postgres_store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("lamplighter.store.postgres_connection.LOCK_MILLIS", 50)
+        monkeypatch.setattr("lamplighter.store.engine.postgres_connection.LOCK_MILLIS", 50)
         await postgres_store.transact(lambda tx: tx.cities.ensure("here", AT))
         with psycopg.connect(postgres_url) as other:
             other.execute("SELECT 1 FROM cities FOR UPDATE")
@@ -240,7 +240,7 @@ class TestPostgres:
     async def test_a_connection_is_not_left_within_a_failed_begin(
         self, postgres_store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("lamplighter.store.postgres_connection.CHECK_SECONDS", 0.0)
+        monkeypatch.setattr("lamplighter.store.engine.postgres_connection.CHECK_SECONDS", 0.0)
         with psycopg.connect(postgres_url, autocommit=True) as other:
             other.execute("ALTER TABLE schema_level RENAME TO away")
             for _ in range(5):
@@ -253,7 +253,7 @@ class TestPostgres:
     async def test_an_absent_server_fails_at_once_and_leaves_no_thread(self, runtime: Any) -> None:
         before = threading.active_count()
         with pytest.raises(StoreUnavailable, match="cannot be reached"):
-            open_store(PostgresPlace("postgresql://nobody:hush@/nowhere?host=/nonexistent", runtime), CITY, Wakes())
+            open_store(PostgresUrl("postgresql://nobody:hush@/nowhere?host=/nonexistent", runtime), CITY, Wakes())
         assert threading.active_count() == before
 
     @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ class TestPostgres:
     )  # fmt: skip
     def test_a_bad_url_is_told_without_its_password(self, url: str, runtime: Any) -> None:
         with pytest.raises(StoreUnavailable) as told:
-            open_store(PostgresPlace(url, runtime), CITY, Wakes())
+            open_store(PostgresUrl(url, runtime), CITY, Wakes())
         assert "hush" not in told.value.message
 
     def test_what_was_committed_is_not_called_failed_for_a_lost_wakeup(self, postgres_url: str) -> None:

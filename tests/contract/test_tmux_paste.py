@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.sessions.tmux import TmuxProvider
+from lamplighter.adapters.sessions.tmux.provider import TmuxProvider
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.testing.contracts.sessions import ALPHA, shows

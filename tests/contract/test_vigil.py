@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.daemon.vigil import Watchman
+from lamplighter.daemon.cluster.peer_watch import PeerWatch
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.services import owners
+from lamplighter.store.engine.death_watch import PostgresDeathWatch, open_vigil
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import ProofLost
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import PostgresPlace, SqlitePlace, open_proofs, open_store
 from lamplighter.store.tx import Store
-from lamplighter.store.vigil import PostgresVigil, open_vigil
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import PostgresUrl, SqliteUrl, open_proofs, open_store
 from lamplighter.testing.contracts.store import AT, CITY
 from lamplighter.testing.processes import Child, Children, children
 
@@ -26,20 +26,20 @@ HOLDER = Path(__file__).with_name("proof_child.py")
 
 
 @pytest.fixture
-async def store(postgres_place: PostgresPlace) -> AsyncIterator[Store]:
+async def store(postgres_place: PostgresUrl) -> AsyncIterator[Store]:
     opened = open_store(postgres_place, CITY, Wakes())
     await opened.transact(lambda tx: tx.cities.ensure("here", AT))
     yield opened
     await opened.close()
 
 
-async def watchman(place: PostgresPlace, store: Store, name: str) -> Watchman:
+async def peer_watch(place: PostgresUrl, store: Store, name: str) -> PeerWatch:
     proofs = open_proofs(place)
-    await owners.enlist(store, proofs, Owner(name, "worker", "host", 1, AT), act=ACT)
-    return Watchman(store, SystemClock(), proofs, PostgresVigil(place.url), name, "worker")
+    await owners.join(store, proofs, Owner(name, "worker", "host", 1, AT), act=ACT)
+    return PeerWatch(store, SystemClock(), proofs, PostgresDeathWatch(place.url), name, "worker")
 
 
-def other(started: Children, place: PostgresPlace, name: str) -> Child:
+def other(started: Children, place: PostgresUrl, name: str) -> Child:
     """Another process that holds a proof of life."""
     child = started.script(HOLDER, place.url, str(place.runtime), name)
     assert child.line() == "held"
@@ -50,12 +50,12 @@ async def register(store: Store, name: str) -> None:
     await store.transact(owners.register, Owner(name, "worker", "host", 2, AT))
 
 
-def test_files_need_no_vigil(sqlite_place: SqlitePlace) -> None:
+def test_files_need_no_vigil(sqlite_place: SqliteUrl) -> None:
     assert open_vigil(sqlite_place) is None
 
 
-async def test_a_death_ends_the_wait_and_the_dead_are_buried(postgres_place: PostgresPlace, store: Store) -> None:
-    me = await watchman(postgres_place, store, "own_1")
+async def test_a_death_ends_the_wait_and_the_dead_are_buried(postgres_place: PostgresUrl, store: Store) -> None:
+    me = await peer_watch(postgres_place, store, "own_1")
     with children() as started:
         child = other(started, postgres_place, "own_2")
         await register(store, "own_2")
@@ -69,9 +69,9 @@ async def test_a_death_ends_the_wait_and_the_dead_are_buried(postgres_place: Pos
     me.proofs.release("own_1")
 
 
-async def test_one_that_nobody_watches_is_noticed_all_the_same(postgres_place: PostgresPlace, store: Store) -> None:
+async def test_one_that_nobody_watches_is_noticed_all_the_same(postgres_place: PostgresUrl, store: Store) -> None:
     """In the ring own_2 watches own_3; but own_2 has only just begun, and watches nobody yet."""
-    me = await watchman(postgres_place, store, "own_1")
+    me = await peer_watch(postgres_place, store, "own_1")
     with children() as started:
         other(started, postgres_place, "own_2")
         await register(store, "own_2")
@@ -81,8 +81,8 @@ async def test_one_that_nobody_watches_is_noticed_all_the_same(postgres_place: P
     me.proofs.release("own_1")
 
 
-async def test_who_joins_cuts_the_wait_short(postgres_place: PostgresPlace, store: Store) -> None:
-    me = await watchman(postgres_place, store, "own_1")
+async def test_who_joins_cuts_the_wait_short(postgres_place: PostgresUrl, store: Store) -> None:
+    me = await peer_watch(postgres_place, store, "own_1")
     with children() as started:
         other(started, postgres_place, "own_3")
         await register(store, "own_3")
@@ -93,25 +93,25 @@ async def test_who_joins_cuts_the_wait_short(postgres_place: PostgresPlace, stor
     me.proofs.release("own_1")
 
 
-async def test_alone_it_rests_and_still_lays_ghosts(postgres_place: PostgresPlace, store: Store) -> None:
-    me = await watchman(postgres_place, store, "own_1")
+async def test_alone_it_rests_and_still_lays_ghosts(postgres_place: PostgresUrl, store: Store) -> None:
+    me = await peer_watch(postgres_place, store, "own_1")
     assert await me.tick() == []
     assert me.until_next().total_seconds() > 0
     me.close()
     me.proofs.release("own_1")
 
 
-async def test_a_watchman_taken_for_dead_says_so(postgres_place: PostgresPlace, store: Store) -> None:
-    me = await watchman(postgres_place, store, "own_1")
+async def test_a_watchman_taken_for_dead_says_so(postgres_place: PostgresUrl, store: Store) -> None:
+    me = await peer_watch(postgres_place, store, "own_1")
     me.proofs.release("own_1")
     with pytest.raises(ProofLost):
         await me.tick()
     me.close()
 
 
-def test_a_wait_that_is_cut_short_at_any_moment_keeps_nobody_alive(postgres_place: PostgresPlace) -> None:
+def test_a_wait_that_is_cut_short_at_any_moment_keeps_nobody_alive(postgres_place: PostgresUrl) -> None:
     """The order may come while it waits, as the lock falls to it, or late, in the middle of its next wait."""
-    vigil, proofs = PostgresVigil(postgres_place.url), open_proofs(postgres_place)
+    vigil, proofs = PostgresDeathWatch(postgres_place.url), open_proofs(postgres_place)
     over = threading.Event()
 
     def cut_all_the_time() -> None:
@@ -133,7 +133,7 @@ def test_a_wait_that_is_cut_short_at_any_moment_keeps_nobody_alive(postgres_plac
         proofs.close()
 
 
-def test_two_who_look_at_the_same_moment_both_see_that_it_is_dead(postgres_place: PostgresPlace) -> None:
+def test_two_who_look_at_the_same_moment_both_see_that_it_is_dead(postgres_place: PostgresUrl) -> None:
     looking = [open_proofs(postgres_place) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         found = threads.map(lambda proofs: [proofs.dead("own_dead") for _ in range(100)], looking)

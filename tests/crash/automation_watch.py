@@ -12,9 +12,9 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.kit import aio
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.place import Place, open_direct, open_store
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, open_direct, open_store
 
 R = TypeVar("R")
 WITHIN = 30

@@ -9,7 +9,7 @@ LIVES = Path(__file__).with_name("lives.py")
 
 
 @dataclass
-class Crew:
+class JobPool:
     """`deaths` has when each process was killed, by its id."""
 
     child: Child
@@ -17,8 +17,8 @@ class Crew:
     deaths: dict[int, float] = field(default_factory=dict)
 
     @staticmethod
-    def hired(processes: Children) -> "Crew":
-        return Crew(processes.script(LIVES))
+    def hired(processes: Children) -> "JobPool":
+        return JobPool(processes.script(LIVES))
 
     def live(self, slot: str, city: Path, kind: str = "worker", name: str = "", point: str = "") -> None:
         """Begun, not up yet: `up` waits for that."""

@@ -20,10 +20,10 @@ from lamplighter.adapters.files.city import CityPaths
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import automations, firing
+from lamplighter.services.automations import editing, firing
 from lamplighter.services.rules import Rules
-from lamplighter.store.patience import Patience, PatientStore
-from lamplighter.store.place import open_direct
+from lamplighter.store.engine.patience import Patience, PatientStore
+from lamplighter.store.url import open_direct
 from lamplighter.testing.postgres import Cluster
 from lamplighter.testing.processes import Child, Children
 
@@ -55,7 +55,7 @@ class Town:
     def fire(self) -> None:
         name, act = f"load{self.fired}", Act("load", self._clock.now())
         body = {"name": name, "gate": "manual"} | (PROMPT if self.fired % 2 else EXEC)
-        self._store.transact(automations.create, body, rules=self._rules, ids=self._ids, act=act)
+        self._store.transact(editing.create, body, rules=self._rules, ids=self._ids, act=act)
         wanted = firing.ByHand(name)
         self._store.transact(firing.run_by_hand, wanted, rules=self._rules, ids=self._ids, act=act)
         self.fired += 1

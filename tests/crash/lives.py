@@ -18,7 +18,7 @@ from lamplighter.app.process import run_city
 from lamplighter.app.settings import Settings
 from lamplighter.app.worker_process import Wanted, run_worker
 from lamplighter.kit import crash, log
-from lamplighter.store import postgres
+from lamplighter.store.engine import postgres
 from lamplighter.web import server
 
 DIE_WITH_PARENT = 1

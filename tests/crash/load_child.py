@@ -7,9 +7,9 @@ from pathlib import Path
 
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
-from lamplighter.store.place import open_direct, open_store, parse_place
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import open_direct, open_store, parse_store_url
 
 CALLERS = 32
 
@@ -23,7 +23,7 @@ def acknowledge(subject: str) -> None:
 
 
 def alone(runtime: Path, city: str) -> None:
-    store = open_direct(parse_place("", runtime), city)
+    store = open_direct(parse_store_url("", runtime), city)
     number = 0
     while True:
         store.transact(append, f"alone{number}")
@@ -32,7 +32,7 @@ def alone(runtime: Path, city: str) -> None:
 
 
 async def together(runtime: Path, city: str, name: str) -> None:
-    store = open_store(parse_place("", runtime), city, Wakes())
+    store = open_store(parse_store_url("", runtime), city, Wakes())
 
     async def caller(mine: int) -> None:
         number = 0

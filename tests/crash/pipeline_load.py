@@ -11,14 +11,14 @@ from zoneinfo import ZoneInfo
 from automation_watch import all_ended, place_of, rows
 
 from lamplighter.adapters.files.city import CityPaths
-from lamplighter.adapters.sessions.processes.table import all_processes
+from lamplighter.adapters.processes.table import all_processes
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import automations, firing
+from lamplighter.services.automations import editing, firing
 from lamplighter.services.rules import Rules
-from lamplighter.store.place import open_direct
 from lamplighter.store.tx import Tx
+from lamplighter.store.url import open_direct
 
 # It reports over HTTP, and again until it is answered: who served it may be dead just then, and others or the next
 # one answer on the same port.
@@ -58,7 +58,7 @@ class Load:
         name = f"load{self.fired}"
         act = Act("load", self._clock.now())
         body = {"name": name, "gate": "manual"} | action
-        self._store.transact(automations.create, body, rules=self._rules, ids=self._ids, act=act)
+        self._store.transact(editing.create, body, rules=self._rules, ids=self._ids, act=act)
         self.fired += 1
         wanted = firing.ByHand(name)
         return self._store.transact(firing.run_by_hand, wanted, rules=self._rules, ids=self._ids, act=act).run

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from automation_watch import look, rows, wait_until
-from crew import Crew
+from crew import JobPool
 from lamp_program import here
 
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
-from lamplighter.store.place import open_direct, parse_place
 from lamplighter.store.tx import Tx
+from lamplighter.store.url import open_direct, parse_store_url
 from lamplighter.testing.processes import Children
 
 KILLS = 200
@@ -39,7 +39,7 @@ def furnish(city: Path) -> None:
 class Emitter:
     def __init__(self, city: Path) -> None:
         paths = CityPaths(city)
-        self._store = open_direct(parse_place("", paths.runtime), paths.city_id())
+        self._store = open_direct(parse_store_url("", paths.runtime), paths.city_id())
         self.count = 0
 
     def emit(self, count: int) -> None:
@@ -76,7 +76,7 @@ def test_killed_again_and_again_nothing_is_lost_and_nothing_is_done_twice(city: 
     furnish(city)
     chance = random.Random(5267)
     emitter = Emitter(city)
-    crew = Crew.hired(processes)
+    crew = JobPool.hired(processes)
     for _ in range(KILLS):
         crew.live("one", city, "up")
         crew.up("one")

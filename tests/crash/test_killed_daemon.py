@@ -12,8 +12,8 @@ import pytest
 
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.domain.events import EventFilter
-from lamplighter.store.place import open_direct, parse_place
 from lamplighter.store.tx import DirectStore, Tx
+from lamplighter.store.url import open_direct, parse_store_url
 from lamplighter.testing.processes import Child, Children
 
 Lamp = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -32,7 +32,7 @@ def events_of(city: Path, event_type: str) -> list[str | None]:
 
 def _open(city: Path) -> DirectStore:
     paths = CityPaths(city)
-    return open_direct(parse_place("", paths.runtime), paths.city_id())
+    return open_direct(parse_store_url("", paths.runtime), paths.city_id())
 
 
 def _of_type(tx: Tx, event_type: str) -> list[object]:

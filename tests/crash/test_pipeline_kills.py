@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from automation_watch import all_ended, wait_until
-from crew import Crew
+from crew import JobPool
 from pipeline_load import Load, check, furnish, recovery, settled
 from workers import checkout, on_postgres
 
@@ -35,7 +35,7 @@ def further(city: Path, load: Load, events: int) -> None:
     wait_until(city, lambda tx: tx.events.head() >= goal or all_ended(tx))
 
 
-def told(city: Path, crew: Crew, where: str) -> None:
+def told(city: Path, crew: JobPool, where: str) -> None:
     print(json.dumps({"test": "pipeline kills", "on": where, "runs": RUNS} | recovery(city, crew.deaths)))
 
 
@@ -44,7 +44,7 @@ def test_one_process_on_sqlite(city: Path, processes: Children) -> None:
     furnish(city)
     with (city / "city.toml").open("a", encoding="utf-8") as file:
         file.write("\n[api]\nport = 0\n")
-    chance, crew = random.Random(SEED), Crew.hired(processes)
+    chance, crew = random.Random(SEED), JobPool.hired(processes)
     crew.live("one", city, "up")
     crew.up("one")
     load = Load(city)
@@ -69,7 +69,7 @@ def test_four_workers_of_two_nodes_on_postgres(
     on_postgres(city, postgres_url)
     barn = checkout(city, tmp_path / "barn")
     places = {"east1": (city, "east"), "east2": (city, "east"), "west1": (barn, "west"), "west2": (barn, "west")}
-    chance, crew = random.Random(SEED), Crew.hired(processes)
+    chance, crew = random.Random(SEED), JobPool.hired(processes)
     for slot, (directory, node) in places.items():
         crew.live(slot, directory, "worker", node)
     for slot in places:

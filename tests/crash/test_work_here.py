@@ -6,12 +6,12 @@ from pathlib import Path
 from automation_watch import all_ended, look, rows, wait_until
 
 from lamplighter.adapters.files.city import CityPaths
+from lamplighter.app.inline_run import run_automation
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity
-from lamplighter.app.work_here import run_automation
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
-from lamplighter.services.firing import ByHand
+from lamplighter.services.automations.firing import ByHand
 from lamplighter.testing.processes import Children
 
 

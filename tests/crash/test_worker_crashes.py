@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from automation_watch import look, rows, wait_until
-from crew import Crew
+from crew import JobPool
 from pipeline_load import EXEC, PROMPT, Load, check, furnish, quiet
 from test_agent_crashes import POINTS as AGENT_POINTS
 from test_automation_crashes import COOK_POINTS, EXEC_POINTS, OUTSIDE_POINTS, SCRIPT
@@ -37,11 +37,11 @@ def barn(town: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def crew(processes: Children) -> Crew:
-    return Crew.hired(processes)
+def crew(processes: Children) -> JobPool:
+    return JobPool.hired(processes)
 
 
-def others(crew: Crew, town: Path, barn: Path) -> None:
+def others(crew: JobPool, town: Path, barn: Path) -> None:
     """Three more workers: one on the dead one's node, two on another."""
     for slot, directory, node in (("second", town, "east"), ("third", barn, "west"), ("fourth", barn, "west")):
         crew.live(slot, directory, "worker", node)
@@ -57,7 +57,7 @@ def fire(town: Path, action: dict[str, Any]) -> str:
         load.close()
 
 
-def dies(crew: Crew, town: Path, point: str, kind: str = "worker") -> None:
+def dies(crew: JobPool, town: Path, point: str, kind: str = "worker") -> None:
     crew.live("first", town, kind, "east", point)
     assert crew.crashed("first") == -signal.SIGKILL
 
@@ -72,7 +72,7 @@ PIPELINE = [(EXEC, point) for point in EXEC_POINTS if point not in FIRING] + [(P
 @pytest.mark.parametrize(
     ("action", "point"), PIPELINE, ids=lambda one: one.value if isinstance(one, CrashPoint) else ""
 )
-def test_a_run_is_done_once(action: dict[str, Any], point: CrashPoint, town: Path, barn: Path, crew: Crew) -> None:
+def test_a_run_is_done_once(action: dict[str, Any], point: CrashPoint, town: Path, barn: Path, crew: JobPool) -> None:
     fire(town, action)
     dies(crew, town, point)
     others(crew, town, barn)
@@ -82,7 +82,7 @@ def test_a_run_is_done_once(action: dict[str, Any], point: CrashPoint, town: Pat
 
 @pytest.mark.parametrize("passes", [8, 20])
 @pytest.mark.parametrize("point", STORE)
-def test_before_and_after_any_commit(point: CrashPoint, passes: int, town: Path, barn: Path, crew: Crew) -> None:
+def test_before_and_after_any_commit(point: CrashPoint, passes: int, town: Path, barn: Path, crew: JobPool) -> None:
     load = Load(town)
     load.fire(6)
     load.close()
@@ -94,7 +94,7 @@ def test_before_and_after_any_commit(point: CrashPoint, passes: int, town: Path,
 
 @pytest.mark.parametrize("point", FIRING)
 def test_a_controller_that_dies_while_it_fires_beside_workers(
-    point: CrashPoint, town: Path, barn: Path, crew: Crew
+    point: CrashPoint, town: Path, barn: Path, crew: JobPool
 ) -> None:
     others(crew, town, barn)
     folder = town / ".gc" / "formulas" / "automations" / "once"
@@ -108,7 +108,7 @@ def test_a_controller_that_dies_while_it_fires_beside_workers(
 
 
 @pytest.mark.parametrize("point", COOK_POINTS)
-def test_a_formula_is_cooked_once(point: CrashPoint, town: Path, barn: Path, crew: Crew) -> None:
+def test_a_formula_is_cooked_once(point: CrashPoint, town: Path, barn: Path, crew: JobPool) -> None:
     fire(town, FORMULA)
     dies(crew, town, point)
     others(crew, town, barn)
@@ -117,7 +117,7 @@ def test_a_formula_is_cooked_once(point: CrashPoint, town: Path, barn: Path, cre
 
 
 @pytest.mark.parametrize("point", OUTSIDE_POINTS)
-def test_a_wisp_in_an_outside_store_is_made_once(point: CrashPoint, town: Path, crew: Crew) -> None:
+def test_a_wisp_in_an_outside_store_is_made_once(point: CrashPoint, town: Path, crew: JobPool) -> None:
     script = town / "beads.sh"
     script.write_text(f'#!/bin/sh\nexec {sys.executable} {SCRIPT} "$@"\n', encoding="utf-8")
     script.chmod(0o755)

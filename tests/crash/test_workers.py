@@ -13,7 +13,7 @@ import pytest
 from automation_watch import all_ended, look, rows, wait_until
 from workers import checkout, on_postgres, start
 
-from lamplighter.store.proof import key_of
+from lamplighter.store.engine.liveness import key_of
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import Tx
 from lamplighter.testing.processes import Child, Children

@@ -10,11 +10,11 @@ from patrol_town import PROVIDERS, Town, a_town
 
 from lamplighter.kit.clock import SystemClock
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import SqlitePlace
+from lamplighter.store.url import SqliteUrl
 
 
 @pytest.fixture
-async def loops(sqlite_place: SqlitePlace, tmp_path: Path) -> AsyncIterator[Loops]:
+async def loops(sqlite_place: SqliteUrl, tmp_path: Path) -> AsyncIterator[Loops]:
     found = Loops(sqlite_place, tmp_path, SystemClock())
     await found.store.transact(lambda tx: tx.cities.ensure("loops", found.clock.now()))
     owner = Owner("own_first", "controller", "here", os.getpid(), found.clock.now())

@@ -12,9 +12,9 @@ from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
 from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.adapters.sessions.commands import ShimCommands
-from lamplighter.adapters.sessions.subprocess import SubprocessProvider
-from lamplighter.daemon.automations import Agents, AutomationLoops, Outside
+from lamplighter.adapters.sessions.local.commands import ShimCommands
+from lamplighter.adapters.sessions.local.provider import SubprocessProvider
+from lamplighter.daemon.automation_loops import Agents, AutomationLoops, Outside
 from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.formulas import Formula, Step
 from lamplighter.domain.city.model import City, Rig, Workspace
@@ -23,11 +23,12 @@ from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.sessions import SessionProvider
-from lamplighter.services import automations, firing, runs
+from lamplighter.services.automations import editing, firing
 from lamplighter.services.rules import Rules
-from lamplighter.store.place import Place, open_store
+from lamplighter.services.runs import review
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.run_rows import RunRow
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, open_store
 
 CITY = f"cty_{os.urandom(6).hex()}"
 """Its own for every process of tests: whoever tidies up a city ends all that carries its mark on this machine."""
@@ -71,7 +72,7 @@ class Loops:
         outside = Outside(self.runner, self._formula, _no_beads, dict(os.environ), self.agents())
         parts = AutomationLoops.build(
             self.city, self.rules, outside, store=self.store, clock=self.clock, ids=self.ids,
-            me=runs.Worker(owner, "here"),
+            me=review.Worker(owner, "here"),
         )  # fmt: skip
         parts.listen(self.wakes)
         return parts
@@ -101,7 +102,7 @@ class Loops:
 
     async def add(self, name: str, **keys: Any) -> None:
         body = {"name": name, "gate": "manual"} | keys
-        await self.store.transact(automations.create, body, rules=self.rules, ids=self.ids, act=self.act)
+        await self.store.transact(editing.create, body, rules=self.rules, ids=self.ids, act=self.act)
 
     async def fire(self, name: str, **payload: Any) -> str:
         wanted = firing.ByHand(name, payload)
@@ -116,7 +117,7 @@ class Loops:
         return await self.get(run)
 
     async def get(self, run: str) -> RunRow:
-        return await self.store.read(runs.get, run)
+        return await self.store.read(review.get, run)
 
     def sleepers(self) -> list[int]:
         """The processes of `sleep` that were started below this city's directory, which no other test shares."""

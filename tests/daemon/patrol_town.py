@@ -10,12 +10,12 @@ from typing import Any
 
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.workshop import FileWorkshop
-from lamplighter.adapters.pool_check import ShellPoolCheck
+from lamplighter.adapters.processes.pool_check import ShellPoolCheck
 from lamplighter.adapters.sessions.fake import FakeProvider, FakeWorld
-from lamplighter.adapters.sessions.subprocess import SubprocessProvider
-from lamplighter.adapters.sessions.tmux import TmuxProvider
-from lamplighter.daemon.memory import Memory, Where
-from lamplighter.daemon.patrol import Patrol
+from lamplighter.adapters.sessions.local.provider import SubprocessProvider
+from lamplighter.adapters.sessions.tmux.provider import TmuxProvider
+from lamplighter.daemon.patrol.history import PatrolHistory, Where
+from lamplighter.daemon.patrol.loop import Patrol
 from lamplighter.domain.city.wanted import roster
 from lamplighter.domain.events import Event, EventFilter
 from lamplighter.domain.sessions.model import Seen, SessionName
@@ -23,9 +23,9 @@ from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services.work import OwnWork
-from lamplighter.store.place import SqlitePlace, migrate, open_store
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import SqliteUrl, migrate, open_store
 from lamplighter.testing.puppets import until
 
 HEAD = '[workspace]\nname = "town"\n'
@@ -99,7 +99,7 @@ class Town:
             workshop=FileWorkshop(self.root / ".gc", dict(os.environ), self.clock),
             work=OwnWork(self.store, self.clock),
             check=self.check,
-            memory=Memory(self.store, self.clock, self.ids, Where(self.kind, "here")),
+            patrol_history=PatrolHistory(self.store, self.clock, self.ids, Where(self.kind, "here")),
         )
 
     async def patrolled(self) -> None:
@@ -160,7 +160,7 @@ async def a_town(kind: str) -> AsyncIterator[Town]:
         short = stack.enter_context(tempfile.TemporaryDirectory(prefix="lt"))  # a socket's path must be short
         root = Path(short)
         (root / ".gc").mkdir()
-        place = SqlitePlace(root / ".gc/lamp.db", root / ".gc")
+        place = SqliteUrl(root / ".gc/lamp.db", root / ".gc")
         migrate(place)
         store = open_store(place, "cty_1", Wakes())
         stack.push_async_callback(store.close)

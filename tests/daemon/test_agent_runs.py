@@ -14,7 +14,7 @@ import pytest
 import structlog
 from loops_city import Loops
 
-from lamplighter.daemon.run_upkeep import RunUpkeep
+from lamplighter.daemon.retention import RunRetention
 from lamplighter.domain.access import of_run, owner
 from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.city.sections import Runs
@@ -24,13 +24,14 @@ from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.domain.runs.target import Selected
 from lamplighter.kit import log
 from lamplighter.kit.clock import SystemClock
-from lamplighter.services import configurations, outbox, owners, runs, transcripts
-from lamplighter.services.completing import Completions
-from lamplighter.services.tool_automations import ToolAutomations
+from lamplighter.services import configurations, outbox, owners
+from lamplighter.services.automations.tools import ToolAutomations
+from lamplighter.services.runs import review, transcripts
+from lamplighter.services.runs.completing import Completions
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import Place
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import Tx
+from lamplighter.store.url import Place
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ async def complete(loops: Loops, run: str) -> None:
 
 
 async def types(loops: Loops, run: str) -> list[str]:
-    shown = await loops.store.read(runs.show, run)
+    shown = await loops.store.read(review.show, run)
     return [one["type"] for one in shown["events"]]
 
 
@@ -119,7 +120,7 @@ async def test_a_completed_run_lets_its_program_finish_and_keeps_what_it_said_la
     assert (row.run.state, row.run.summary) == (RunState.SUCCEEDED, "Lit.")
     told = await loops.store.read(transcripts.of_run, run)
     assert [one.body["text"] for one in told if one.kind == "text"] == ["begun", "last words"]
-    shown = await loops.store.read(runs.show, run)
+    shown = await loops.store.read(review.show, run)
     assert [one["name"] for one in shown["artifacts"]] == ["completion", "enrichment"]
     kept = json.loads(await loops.artifacts.get(f"runs/{run}/completion.json"))
     assert kept["summary_markdown"] == "Lit."
@@ -145,7 +146,7 @@ async def test_cancelling_ends_the_whole_tree(loops: Loops) -> None:
     async with asyncio.timeout(20):
         while len(loops.sleepers()) < 3:  # noqa: ASYNC110  other processes set no event of ours
             await asyncio.sleep(0.01)
-    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    await loops.store.transact(review.cancel, run, ids=loops.ids, act=loops.act)
     row = await finished(loops, run)
     assert row.run.state is RunState.CANCELED
     assert loops.sleepers() == []
@@ -187,7 +188,7 @@ async def test_a_run_that_goes_on_talking_is_not_ended_for_silence(loops: Loops)
 
 
 async def test_a_silent_run_whose_worker_is_gone_is_ended_at_the_periodic_pass(loops: Loops) -> None:
-    loops.parts.scene.city = replace_runs(loops, idle_timeout=timedelta(seconds=1))
+    loops.parts.active.city = replace_runs(loops, idle_timeout=timedelta(seconds=1))
     await add(loops, "stuck", "sleep 4711")
     run = await begin(loops, "stuck")
     for task in set(loops.parts.worker.tasks.running):
@@ -270,7 +271,7 @@ async def test_a_run_that_was_completed_before_its_start_was_told_has_its_sessio
 
     await loops.store.transact(forget)
     await complete(loops, run)
-    await loops.parts.agents.let_go(run)
+    await loops.parts.agents.release(run)
     (session,) = await loops.store.read(lambda tx: tx.sessions.of_run(run))
     assert (session.outcome, session.summary, session.ended_at is not None) == ("succeeded", "Lit.", True)
     told = await loops.store.read(transcripts.of_run, run)
@@ -339,7 +340,7 @@ async def test_a_run_works_in_a_worktree_of_its_own_which_is_kept_with_its_diff(
     worktree = row.facts.worktree
     assert worktree is not None
     assert (Path(worktree["path"]) / "lamp.txt").read_text() == "lit\n"
-    shown = await loops.store.read(runs.show, row.run.id)
+    shown = await loops.store.read(review.show, row.run.id)
     (kept,) = [one["data"] for one in shown["events"] if one["type"] == "worktree_kept"]
     assert kept["why"] == "uncommitted"
     assert "1 files changed" in kept["diff"]
@@ -358,7 +359,7 @@ async def test_a_worktree_in_which_nothing_changed_is_removed(loops: Loops) -> N
 
 async def test_a_run_in_place_works_where_it_was_told(loops: Loops) -> None:
     a_repository(loops.root / "web")
-    loops.parts.scene.city = replace_runs(loops, isolation="none")
+    loops.parts.active.city = replace_runs(loops, isolation="none")
     await add(loops, "writes", "echo lit > lamp.txt; exit 1", rig="web")
     await loops.work("writes:rig:web")
     assert (loops.root / "web" / "lamp.txt").read_text() == "lit\n"
@@ -397,7 +398,7 @@ async def test_a_stored_configuration_serves_as_one_of_a_file_does(loops: Loops,
     assert (row.facts.configuration, row.run.reason) == ("site", "no_completion")
     assert (loops.root / "web" / "count").read_text() == "nine\n"
     assert len(loops.selector.asked) == (0 if strategy == "fixed" else 1)
-    shown = await loops.store.read(runs.show, row.run.id)
+    shown = await loops.store.read(review.show, row.run.id)
     (resolved,) = [one["data"] for one in shown["events"] if one["type"] == "target_resolved"]
     assert resolved["configuration"] == "site"
 
@@ -441,7 +442,7 @@ async def test_what_a_dead_worker_left_of_an_ended_run_is_tidied(loops: Loops) -
     for task in set(loops.parts.worker.tasks.running):
         task.cancel()
     await loops.parts.worker.tasks.all_done()
-    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    await loops.store.transact(review.cancel, run, ids=loops.ids, act=loops.act)
     await loops.parts.worker.tidy()
     assert loops.sleepers() == []
     (session,) = await loops.store.read(lambda tx: tx.sessions.of_run(run))
@@ -474,7 +475,7 @@ async def test_what_runs_left_behind_is_removed_in_time(loops: Loops) -> None:
     a_repository(loops.root / "web")
     await add(loops, "writes", "echo lit > lamp.txt; exit 1", rig="web")
     row = await loops.work("writes:rig:web")
-    upkeep = RunUpkeep(loops.store, loops.clock, loops.parts.agents, loops.artifacts)
+    upkeep = RunRetention(loops.store, loops.clock, loops.parts.agents, loops.artifacts)
     assert await upkeep.prune_artifacts(timedelta(hours=1)) == 0
     assert await upkeep.discard_worktrees(timedelta(hours=1)) == 0
     assert await upkeep.prune_artifacts(timedelta(0)) == 1

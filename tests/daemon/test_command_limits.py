@@ -8,7 +8,7 @@ from pathlib import Path
 from loops_city import CITY
 from patrol_town import ShiftedClock
 
-from lamplighter.adapters.sessions.commands import ShimCommands
+from lamplighter.adapters.sessions.local.commands import ShimCommands
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.commands import Command
 from lamplighter.testing.puppets import until

@@ -14,8 +14,9 @@ from lamplighter.domain.runs.completion import NotAnAgents, parse
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.clock import SystemClock
 from lamplighter.ports.commands import OUTPUT_BYTES
-from lamplighter.services import completing, definitions, runs
-from lamplighter.services.firing import ByHand
+from lamplighter.services.automations import definitions
+from lamplighter.services.automations.firing import ByHand
+from lamplighter.services.runs import completing, review
 
 
 async def labels(loops: Loops, run: str) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ async def test_case_12_a_directory_that_vanished_is_skipped_and_counts_until_it_
     row = await loops.store.read(lambda tx: tx.automations.named("gone:rig:web"))
     assert row is not None
     assert (row.enabled, row.failures) == (False, 5)
-    found = await loops.store.read(runs.page)
+    found = await loops.store.read(review.page)
     assert {(one.run.state, one.run.reason) for one in found} == {(RunState.SKIPPED, "project_missing")}
     assert await told(loops, "automation.disabled") == ["automation.disabled"]
 
@@ -150,7 +151,7 @@ async def _begun_and_cancelled(loops: Loops, name: str) -> str:
     await loops.parts.dispatcher.tick()
     await _output(loops, run, "begun")
     watching = asyncio.create_task(loops.parts.worker.loop())
-    await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+    await loops.store.transact(review.cancel, run, ids=loops.ids, act=loops.act)
     async with asyncio.timeout(30):
         await loops.parts.worker.tasks.all_done()
     watching.cancel()
@@ -195,7 +196,7 @@ async def test_a_run_that_waits_for_its_place_can_be_cancelled(loops: Loops) -> 
     await loops.until(lambda: asyncio.to_thread(ran.exists))
     assert (await loops.get(second)).run.state is RunState.RUNNING
     for run in (second, first):
-        await loops.store.transact(runs.cancel, run, ids=loops.ids, act=loops.act)
+        await loops.store.transact(review.cancel, run, ids=loops.ids, act=loops.act)
     async with asyncio.timeout(30):  # half of what the next look without a wake-up would take
         await loops.parts.worker.tasks.all_done()
     watching.cancel()

@@ -12,7 +12,7 @@ import pytest
 from loops_city import Loops
 from structlog.testing import capture_logs
 
-from lamplighter.adapters.sessions.processes.table import all_processes
+from lamplighter.adapters.processes.table import all_processes
 from lamplighter.domain.city.sections import Runs
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.errors import Unavailable

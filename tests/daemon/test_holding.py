@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 from loops_city import Loops
 
-from lamplighter.daemon.holding import Holding
-from lamplighter.daemon.lanes import Lanes, left_out
-from lamplighter.daemon.scene import Scene
+from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.daemon.cluster.rig_claims import RigClaims
+from lamplighter.daemon.pipeline.limits import GroupLimits, left_out
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City, Configuration, Rig
 from lamplighter.domain.city.sections import Workers
 from lamplighter.domain.delivery.outbox import ItemKind
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services import configurations, executing, nodes, outbox, runs
+from lamplighter.services import configurations, nodes, outbox
+from lamplighter.services.runs import executing, review
 from lamplighter.store.owners import Owner
 
-ME = runs.Worker("own_first", "here")
+ME = review.Worker("own_first", "here")
 
 
 def rigs(city: City) -> dict[str, str]:
@@ -32,42 +33,42 @@ async def join(loops: Loops, owner: str, node: str, held: dict[str, str]) -> Non
     await loops.store.transact(nodes.join, nodes.Joining(owner, node, node, f"nod_{node} at {node}", held), loops.act)
 
 
-def holding(loops: Loops, *, whole_city: bool) -> Holding:
+def rig_claims(loops: Loops, *, whole_city: bool) -> RigClaims:
     city = replace(loops.city, rigs=(*loops.city.rigs, Rig(name="api", path="nowhere", prefix="ap")))
-    loops.parts.scene.swap(city, loops.rules)
-    return Holding(loops.store, loops.parts.scene, ME, rigs, whole_city=whole_city)
+    loops.parts.active.swap(city, loops.rules)
+    return RigClaims(loops.store, loops.parts.active, ME, rigs, whole_city=whole_city)
 
 
 async def test_a_worker_takes_only_rigs_that_are_here(loops: Loops) -> None:
     await join(loops, ME.owner, "here", {})
-    await holding(loops, whole_city=False).tick()
-    assert loops.parts.scene.rigs == {"web"}
+    await rig_claims(loops, whole_city=False).tick()
+    assert loops.parts.active.rigs == {"web"}
 
 
 async def test_a_controller_takes_what_is_nowhere_else_and_leaves_what_another_node_holds(loops: Loops) -> None:
     await join(loops, ME.owner, "here", {})
-    held = holding(loops, whole_city=True)
+    held = rig_claims(loops, whole_city=True)
     await held.tick()
-    assert loops.parts.scene.rigs == {"web", "api"}
+    assert loops.parts.active.rigs == {"web", "api"}
     await join(loops, "own_second", "barn", {"api": "/api"})
     await held.tick()
-    assert loops.parts.scene.rigs == {"web"}
+    assert loops.parts.active.rigs == {"web"}
 
 
 async def test_a_rig_that_appears_is_held_from_then_on_and_told(loops: Loops) -> None:
     await join(loops, ME.owner, "here", {"web": str(loops.root / "web")})
-    held = holding(loops, whole_city=False)
+    held = rig_claims(loops, whole_city=False)
     await held.tick()
     (loops.root / "nowhere").mkdir()
     await held.tick()
-    assert loops.parts.scene.rigs == {"web", "api"}
+    assert loops.parts.active.rigs == {"web", "api"}
     owners = await loops.store.read(lambda tx: tx.owners.all())
     assert next(set(one.rigs) for one in owners if one.id == ME.owner) == {"web", "api"}
 
 
 async def test_an_agent_run_whose_configuration_lies_in_another_nodes_rig_is_handed_on(loops: Loops) -> None:
     await join(loops, ME.owner, "here", {})
-    await holding(loops, whole_city=False).tick()
+    await rig_claims(loops, whole_city=False).tick()
 
     far = Configuration(name="far", rig="api", description="There.")
     await loops.store.transact(configurations.sync, (far,), loops.clock.now())
@@ -82,7 +83,7 @@ async def test_an_agent_run_whose_configuration_lies_in_another_nodes_rig_is_han
     (item,) = await loops.store.transact(outbox.claim_due, "own_second", loops.clock.now(), limit=5)
     assert executing.target_told(item.payload["target"]).configuration == "far"
     started = await loops.store.transact(
-        executing.begin, item, executing.target_told(item.payload["target"]), runs.Worker("own_second", "barn"),
+        executing.begin, item, executing.target_told(item.payload["target"]), review.Worker("own_second", "barn"),
         ids=loops.ids, act=Act("worker", loops.clock.now()),
     )  # fmt: skip
     assert (started.facts.configuration, started.facts.node) == ("far", "barn")
@@ -99,19 +100,19 @@ async def test_no_more_items_are_handled_side_by_side_than_the_configuration_say
     tmp_path: Path, loops: Loops, limit: int, most: int
 ) -> None:
     city = City(root=tmp_path, workers=Workers(execute=limit))
-    lanes = Lanes(Scene(city, loops.rules))
+    limits = GroupLimits(ActiveConfig(city, loops.rules))
     busy, seen, go = 0, [0], asyncio.Event()
 
     async def one() -> None:
         nonlocal busy
-        async with lanes.room(ItemKind.ENQUEUE_EXECUTE):
+        async with limits.room(ItemKind.ENQUEUE_EXECUTE):
             busy += 1
             seen.append(busy)
             await go.wait()
             busy -= 1
 
     tasks = [asyncio.create_task(one()) for _ in range(5)]
-    async with lanes.room(ItemKind.WRITE_ARTIFACT):  # what has no lane does not wait
+    async with limits.room(ItemKind.WRITE_ARTIFACT):  # what has no lane does not wait
         pass
     while len(seen) <= most:  # noqa: ASYNC110  each task runs up to its wait as soon as it may
         await asyncio.sleep(0)

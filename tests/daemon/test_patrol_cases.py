@@ -244,7 +244,7 @@ async def test_case_35_a_silent_agent_is_killed_told_and_started_again_and_that_
     after = await town.seen("mayor")
     assert (before and before.session_id) != (after and after.session_id)
     assert [kind for kind, _ in await town.told()] == ["started", "idle_killed", "started"]
-    assert sum(life.counted for life in town.patrol.memory.of(town.session("mayor")).lives) == 2
+    assert sum(life.counted for life in town.patrol.patrol_history.of(town.session("mayor")).lives) == 2
 
 
 async def test_case_35_unknown_activity_is_left_alone(fake_town: Town) -> None:
@@ -267,7 +267,7 @@ async def test_case_36_a_restart_request_is_fulfilled_once_and_counts(town: Town
     await town.patrolled()
     assert [kind for kind, _ in await town.told()] == ["started", "stopped", "started"]
     assert (await town.events("agent.stopped"))[0].message == "restart requested by agent"
-    assert sum(life.counted for life in town.patrol.memory.of(town.session("mayor")).lives) == 2
+    assert sum(life.counted for life in town.patrol.patrol_history.of(town.session("mayor")).lives) == 2
 
 
 async def test_case_37_slow_starts_run_side_by_side_and_are_told_in_order(fake_town: Town) -> None:
@@ -447,7 +447,7 @@ async def test_sessions_of_a_controller_that_died_are_adopted_and_not_started_tw
 
 async def test_a_start_that_was_not_recorded_is_adopted(fake_town: Town) -> None:
     fake_town.declare(agent("mayor"))
-    spec = fake_town.patrol.hands.workshop.build(
+    spec = fake_town.patrol.executor.workshop.build(
         fake_town.patrol.roster.loaded, fake_town.patrol.roster.declared["mayor"], "mayor"
     )
     await fake_town.provider.start(spec)
@@ -460,7 +460,7 @@ async def test_a_start_that_was_not_recorded_is_adopted(fake_town: Town) -> None
 async def test_agents_are_kept_while_the_store_is_away_and_all_is_recorded_after(fake_town: Town) -> None:
     fake_town.declare(agent("mayor", FRAGILE))
     await fake_town.patrolled()
-    memory = fake_town.patrol.memory
+    patrol_history = fake_town.patrol.patrol_history
 
     class Away:
         def __getattr__(self, name: str) -> object:
@@ -469,12 +469,12 @@ async def test_agents_are_kept_while_the_store_is_away_and_all_is_recorded_after
         async def transact(self, *_args: object, **_kwargs: object) -> None:
             raise Unavailable("the disk is full")
 
-    memory.store = Away()  # type: ignore[assignment]
+    patrol_history.store = Away()  # type: ignore[assignment]
     await fake_town.crash("mayor", "out")
     await fake_town.patrolled()
     assert await fake_town.alive() == ["mayor"]
     assert "disk is full" in fake_town.patrol.problems["agents' records"]
-    memory.store = fake_town.store
+    patrol_history.store = fake_town.store
     await fake_town.patrolled()
     assert [kind for kind, _ in await fake_town.told()] == ["started", "crashed", "started"]
     assert "agents' records" not in fake_town.patrol.problems
@@ -487,7 +487,7 @@ async def test_an_environment_is_whole_and_holds_the_identity(fake_town: Town) -
     )
     os.environ["GC_DRAIN"] = "1"
     try:
-        spec = fake_town.patrol.hands.workshop.build(
+        spec = fake_town.patrol.executor.workshop.build(
             fake_town.patrol.roster.loaded, fake_town.patrol.roster.declared["shop/smith"], "shop/smith"
         )
     finally:

@@ -9,16 +9,16 @@ import pytest
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.last_good import ConfigFiles, Rejected, last_good, rejected
 from lamplighter.adapters.files.layers import load_city
-from lamplighter.daemon.reloader import Candidate, NotInForce, Reloader
+from lamplighter.daemon.reload import Candidate, NotInForce, Reloader
 from lamplighter.daemon.ticks import Phase, Ticks
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.reload import WORKER_BINDS
 from lamplighter.domain.events import EventFilter
 from lamplighter.kit.errors import LampError, Unavailable
-from lamplighter.store.place import SqlitePlace, open_store
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Store, Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import SqliteUrl, open_store
 from lamplighter.testing.clock import FakeClock
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,7 +65,7 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, sqlite_place: SqlitePlace, fake_clock: FakeClock) -> AsyncIterator[Bench]:
+async def bench(tmp_path: Path, sqlite_place: SqliteUrl, fake_clock: FakeClock) -> AsyncIterator[Bench]:
     store = open_store(sqlite_place, "cty_1", Wakes())
     yield Bench(tmp_path, store, fake_clock)
     await store.close()
@@ -259,10 +259,10 @@ async def test_reloads_under_load_lose_no_tick(bench: Bench, fake_clock: FakeClo
     bench.swap = swap
     for turn in range(60):
         asked.append(turn)
-        ticks.rouse("work")
+        ticks.wake_phase("work")
         bench.file.write_text(CITY.replace('"30s"', f'"{turn + 1}s"'))
         bench.reloader.touch()
-        ticks.rouse("reload")
+        ticks.wake_phase("reload")
         await ticks.tick()
         if ticks.wake.is_set():
             ticks.wake.clear()

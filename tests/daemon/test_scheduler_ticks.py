@@ -10,15 +10,16 @@ import pytest
 from loops_city import Loops
 
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services import automations, runs
-from lamplighter.store.db import Params, Row
+from lamplighter.services.automations import editing
+from lamplighter.services.runs import review
+from lamplighter.store.engine.db import Params, Row
 from lamplighter.store.errors import ClockSkewed
-from lamplighter.store.place import SqlitePlace
+from lamplighter.store.url import SqliteUrl
 from lamplighter.testing.clock import FakeClock
 
 
 @pytest.fixture
-async def still(sqlite_place: SqlitePlace, tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[Loops]:
+async def still(sqlite_place: SqliteUrl, tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[Loops]:
     """The same parts under a clock that stands still."""
     found = Loops(sqlite_place, tmp_path, fake_clock)
     await found.store.transact(lambda tx: tx.cities.ensure("still", fake_clock.now()))
@@ -48,12 +49,12 @@ async def test_a_loop_wakes_by_itself_when_a_trigger_is_due(still: Loops, fake_c
         fake_clock.advance(still.parts.scheduler.until_next())
     await still.until(lambda: _some_run(still))
     loop.cancel()
-    (row,) = await still.store.read(runs.page)
+    (row,) = await still.store.read(review.page)
     assert row.run.created_at == fake_clock.now()
 
 
 async def _some_run(loops: Loops) -> bool:
-    return bool(await loops.store.read(runs.page))
+    return bool(await loops.store.read(review.page))
 
 
 async def test_a_tick_with_nothing_due_asks_two_small_questions_and_writes_nothing(still: Loops) -> None:
@@ -74,13 +75,13 @@ async def test_a_tick_with_nothing_due_asks_two_small_questions_and_writes_nothi
                 asked.append(sql)
                 return tx.db.row(sql, params)
 
-        from lamplighter.services import due
+        from lamplighter.services.automations import due
         from lamplighter.store.tx import Tx
 
-        return due.glance(Tx(Listening(), tx.city), still.parts.scheduler.position or 0)  # type: ignore[arg-type]  # reads only
+        return due.peek(Tx(Listening(), tx.city), still.parts.scheduler.position or 0)  # type: ignore[arg-type]  # reads only
 
-    glance = await still.store.read(listen)
-    assert glance.unseen is False
+    peek = await still.store.read(listen)
+    assert peek.unseen is False
     assert len(asked) == 2
 
 
@@ -94,7 +95,7 @@ async def test_a_skewed_clock_takes_no_work(still: Loops) -> None:
         await still.parts.scheduler.tick()
     with pytest.raises(ClockSkewed):
         await still.parts.dispatcher.tick()
-    assert await still.store.read(runs.page) == []
+    assert await still.store.read(review.page) == []
 
 
 async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_killed(loops: Loops) -> None:
@@ -103,7 +104,7 @@ async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_
     await loops.add("stuck", exec="true", gate="condition", check="sleep 4711 & sleep 4711", check_timeout="200ms")
     assert await loops.parts.conditions.tick() == 3
     await loops.parts.conditions.tasks.all_done()
-    found = await loops.store.read(runs.page)
+    found = await loops.store.read(review.page)
     assert [row.run.automation for row in found] == ["yes"]
     assert loops.sleepers() == []
     rows = await loops.store.read(lambda tx: {row.automation: row.check_result for row in tx.triggers.conditions()})
@@ -115,7 +116,7 @@ async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_
 
 async def test_conditions_are_not_asked_in_a_paused_city(loops: Loops) -> None:
     await loops.add("yes", exec="true", gate="condition", check="true")
-    await loops.store.transact(automations.pause, act=loops.act)
+    await loops.store.transact(editing.pause, act=loops.act)
     assert await loops.parts.conditions.tick() == 0
 
 
@@ -126,13 +127,13 @@ async def test_from_event_to_finished_run_by_wake_ups_alone(loops: Loops) -> Non
     await loops.until(lambda: _ended(loops))
     for child in reversed(children):
         child.cancel()
-    (row,) = await loops.store.read(runs.page)
+    (row,) = await loops.store.read(review.page)
     assert row.run.state is RunState.SUCCEEDED
     assert '"payload": {"n": 1}' in row.run.output_tail
 
 
 async def _ended(loops: Loops) -> bool:
-    found = await loops.store.read(runs.page)
+    found = await loops.store.read(review.page)
     return bool(found) and all(row.run.ended for row in found)
 
 
@@ -156,7 +157,7 @@ async def test_a_second_worker_adopts_what_the_first_left_running(loops: Loops) 
     from lamplighter.store.owners import Owner
 
     dead = Owner("own_first", "controller", "here", 1, loops.clock.now())
-    await loops.store.transact(owners.bury, dead, act=loops.act)
+    await loops.store.transact(owners.expire, dead, act=loops.act)
     second = loops.build("own_second")
     await second.dispatcher.tick()
     writer.close()

@@ -11,12 +11,13 @@ from typing import cast
 import pytest
 from loops_city import Loops
 
-from lamplighter.daemon.handlers import Handlers
+from lamplighter.daemon.pipeline.handlers import Handlers
 from lamplighter.domain.delivery.outbox import Item, ItemKind
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services import owners, runs
+from lamplighter.services import owners
+from lamplighter.services.runs import review
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import SqlitePlace
+from lamplighter.store.url import SqliteUrl
 from lamplighter.testing.clock import FakeClock
 
 WITHIN = 30
@@ -25,7 +26,7 @@ both = pytest.mark.parametrize("name", ["long", "agent"])
 
 
 @pytest.fixture
-async def still(sqlite_place: SqlitePlace, tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[Loops]:
+async def still(sqlite_place: SqliteUrl, tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[Loops]:
     """A city whose loops go by a clock that the test moves; its commands are real."""
     found = Loops(sqlite_place, tmp_path, fake_clock)
     await found.store.transact(lambda tx: tx.cities.ensure("still", fake_clock.now()))
@@ -101,7 +102,7 @@ async def test_leases_are_not_renewed_at_every_wake_up(still: Loops, fake_clock:
 @both
 async def test_the_end_of_a_command_whose_run_was_ended_meanwhile_changes_nothing(still: Loops, name: str) -> None:
     run = await at_work(still, name)
-    await still.store.transact(runs.cancel, run, ids=still.ids, act=still.act)
+    await still.store.transact(review.cancel, run, ids=still.ids, act=still.act)
     await the_command_ends(still)
     assert (await still.get(run)).run.state is RunState.CANCELED
     assert await still.runner.kept() == []
@@ -110,7 +111,7 @@ async def test_the_end_of_a_command_whose_run_was_ended_meanwhile_changes_nothin
 async def test_the_end_of_a_command_that_another_process_has_adopted_is_left_to_that_one(still: Loops) -> None:
     run = await at_work(still)
     await still.store.transact(owners.void, "own_first", act=still.act)
-    await still.store.transact(runs.adopt, runs.Worker("own_second", "here"), still.clock.now())
+    await still.store.transact(review.adopt, review.Worker("own_second", "here"), still.clock.now())
     await the_command_ends(still)
     row = await still.get(run)
     assert (row.run.state, row.run.lease.owner) == (RunState.RUNNING, "own_second")
@@ -138,7 +139,7 @@ async def test_beside_another_process_what_ended_just_now_is_left_to_its_holder(
     for task in set(still.parts.worker.tasks.running):
         task.cancel()  # as a process that dies leaves it
     await still.parts.worker.tasks.all_done()
-    await still.store.transact(runs.cancel, run, ids=still.ids, act=still.act)
+    await still.store.transact(review.cancel, run, ids=still.ids, act=still.act)
     await still.store.transact(lambda tx: tx.owners.place("own_second", "here", {}))
     await still.parts.worker.clear()
     assert await still.runner.kept() == [run]
@@ -155,13 +156,13 @@ async def test_alone_on_its_node_a_process_clears_what_ended_at_once(still: Loop
     for task in set(still.parts.worker.tasks.running):
         task.cancel()
     await still.parts.worker.tasks.all_done()
-    await still.store.transact(runs.cancel, run, ids=still.ids, act=still.act)
+    await still.store.transact(review.cancel, run, ids=still.ids, act=still.act)
     await still.parts.worker.clear()
     assert await still.runner.kept() == []
 
 
 class Held:
-    """Hands an item of one kind on when the test lets it."""
+    """ActionExecutor an item of one kind on when the test lets it."""
 
     def __init__(self, handlers: Handlers, kind: ItemKind) -> None:
         self._handlers, self._kind = handlers, kind
@@ -200,7 +201,7 @@ async def test_a_command_that_ignores_the_request_to_end_is_killed_before_its_ru
     loops: Loops,
 ) -> None:
     daemon = replace(loops.city.daemon, shutdown_timeout=timedelta(milliseconds=300))
-    loops.parts.scene.swap(replace(loops.city, daemon=daemon), loops.rules)
+    loops.parts.active.swap(replace(loops.city, daemon=daemon), loops.rules)
     await loops.add("stubborn", exec="trap '' TERM INT HUP; echo begun; while :; do sleep 0.2; done")
     run = await loops.fire("stubborn")
     await loops.parts.dispatcher.tick()

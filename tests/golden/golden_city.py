@@ -166,7 +166,7 @@ class GoldenCity:
         until(told)
         return run
 
-    def let_go(self, run: str) -> None:
+    def release(self, run: str) -> None:
         """Waits for the end of the run's session to be on record."""
         until(lambda: (run, "ended") in [(one["run"], one["state"]) for one in self.json("session", "list", "--all")])
 

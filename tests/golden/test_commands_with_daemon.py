@@ -77,7 +77,7 @@ def replace_sessions(city: GoldenCity) -> None:
 def run_automations(city: GoldenCity) -> None:
     city.record("automation run", "sweep", "--wait")
     lit = city.fired("light", until_events=FINALISED)
-    city.let_go(lit)
+    city.release(lit)
     city.record("run show", lit, case="of-an-agent")
     city.record("run logs", lit, case="of-an-agent")
     city.record("run watch", lit)
@@ -88,7 +88,7 @@ def run_automations(city: GoldenCity) -> None:
     city.record("run complete", completed, *words, case="again")
     canceled = city.fired("wait", until_events=WAITING)
     city.record("run cancel", canceled)
-    city.let_go(canceled)
+    city.release(canceled)
     city.record("run list")
     city.record("automation history", "light")
     city.record("pause")

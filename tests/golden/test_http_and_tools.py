@@ -75,7 +75,7 @@ def test_routes_and_tools_answer_as_on_record(tmp_path: Path) -> None:
         with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
             surfaces = Surfaces(city, client)
             lit = city.fired("light", until_events=FINALISED)
-            city.let_go(lit)
+            city.release(lit)
             ask_for_health(surfaces)
             ask_for_runs(surfaces, lit)
             complete_a_run(surfaces)

@@ -13,7 +13,7 @@ from served import Served
 
 from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.domain.runs.prompt import completion_id
-from lamplighter.services import runs
+from lamplighter.services.runs import review
 from mcp import Client
 
 
@@ -85,9 +85,9 @@ async def test_refusals_are_answers_that_say_what_to_do(city: Served) -> None:
 
 
 async def test_a_late_completion_is_recorded_and_refused(city: Served) -> None:
-    ending = runs.Ending(RunState.TIMED_OUT, "deadline_exceeded")
+    ending = review.Ending(RunState.TIMED_OUT, "deadline_exceeded")
     by = By(Mover.FINALIZER, "finalizer")
-    city.opened.store.transact(runs.end, city.run, ending, by, ids=city.opened.ids, act=city.opened.act())
+    city.opened.store.transact(review.end, city.run, ending, by, ids=city.opened.ids, act=city.opened.act())
     async with client(city, city.of_run()) as tools:
         late = await tools.call_tool("automation_complete", args(city))
     assert late.is_error

@@ -17,12 +17,12 @@ import psycopg
 import pytest
 
 from lamplighter.kit.masking import MASK
-from lamplighter.store import migrate as migrate_module
+from lamplighter.store.engine import migrate as migrate_module
+from lamplighter.store.engine.migrate import migrate_postgres
+from lamplighter.store.engine.schema import PROGRAM, Migration, migrations
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreNewer, StoreOld, StoreUnavailable
-from lamplighter.store.migrate import migrate_postgres
-from lamplighter.store.place import Place, PostgresPlace, SqlitePlace, migrate, open_direct, open_store
-from lamplighter.store.schema import PROGRAM, Migration, migrations
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, migrate, open_direct, open_store
 from lamplighter.testing.contracts.store import CITY, appended, say
 from lamplighter.testing.postgres import Cluster
 from lamplighter.testing.processes import children
@@ -30,8 +30,8 @@ from lamplighter.testing.processes import children
 MIGRATE = """
 import json, sys
 from pathlib import Path
-from lamplighter.store.place import migrate, parse_place
-print(json.dumps([entry.version for entry in migrate(parse_place(sys.argv[1], Path(sys.argv[2])))]), flush=True)
+from lamplighter.store.url import migrate, parse_store_url
+print(json.dumps([entry.version for entry in migrate(parse_store_url(sys.argv[1], Path(sys.argv[2])))]), flush=True)
 """
 
 
@@ -39,25 +39,25 @@ print(json.dumps([entry.version for entry in migrate(parse_place(sys.argv[1], Pa
 def empty(request: pytest.FixtureRequest, runtime: Path) -> Iterator[Place]:
     """A database without a schema."""
     if request.param == "sqlite":
-        yield SqlitePlace(runtime / "lamp.db", runtime)
+        yield SqliteUrl(runtime / "lamp.db", runtime)
         return
     server: Cluster = request.getfixturevalue("postgres")
     url = server.database()
-    yield PostgresPlace(url, runtime)
+    yield PostgresUrl(url, runtime)
     name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
 
 
 @pytest.fixture
-def fresh_sqlite(runtime: Path) -> SqlitePlace:
-    place = SqlitePlace(runtime / "fresh.db", runtime)
+def fresh_sqlite(runtime: Path) -> SqliteUrl:
+    place = SqliteUrl(runtime / "fresh.db", runtime)
     migrate(place)
     return place
 
 
 def execute(place: Place, sql: str) -> list[Any]:
-    if isinstance(place, SqlitePlace):
+    if isinstance(place, SqliteUrl):
         with closing(sqlite3.connect(place.path, isolation_level=None)) as connection:
             return connection.execute(sql).fetchall()
     with psycopg.connect(place.url, autocommit=True) as connection:
@@ -67,7 +67,7 @@ def execute(place: Place, sql: str) -> list[Any]:
 
 def schema(place: Place) -> list[Any]:
     """Everything that makes up the schema, in a form that can be compared."""
-    if isinstance(place, SqlitePlace):
+    if isinstance(place, SqliteUrl):
         rows = execute(place, "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")
         return [(*row[:3], re.sub(r"\s+", " ", row[3] or "")) for row in rows]
     columns = execute(
@@ -99,8 +99,8 @@ def test_both_databases_have_the_same_migrations() -> None:
     assert [entry[:3] for entry in migrations("sqlite")] == [entry[:3] for entry in migrations("postgres")]
 
 
-def test_both_databases_have_the_same_tables_and_columns(runtime: Path, postgres_place: PostgresPlace) -> None:
-    sqlite = SqlitePlace(runtime / "lamp.db", runtime)
+def test_both_databases_have_the_same_tables_and_columns(runtime: Path, postgres_place: PostgresUrl) -> None:
+    sqlite = SqliteUrl(runtime / "lamp.db", runtime)
     migrate(sqlite)
     ours = {
         (table, column)
@@ -120,9 +120,9 @@ def test_both_databases_have_the_same_tables_and_columns(runtime: Path, postgres
 
 
 def test_a_schema_reached_step_by_step_equals_a_fresh_one(empty: Place, request: pytest.FixtureRequest) -> None:
-    fresh: Place = request.getfixturevalue("fresh_sqlite" if isinstance(empty, SqlitePlace) else "postgres_place")
+    fresh: Place = request.getfixturevalue("fresh_sqlite" if isinstance(empty, SqliteUrl) else "postgres_place")
     for version in range(1, PROGRAM + 1):
-        if isinstance(empty, SqlitePlace):
+        if isinstance(empty, SqliteUrl):
             migrate_module.migrate_sqlite(empty.path, to=version)
         else:
             migrate_postgres(empty.url, to=version)
@@ -143,7 +143,7 @@ def test_migrating_again_changes_nothing_and_keeps_the_data(place: Place) -> Non
 
 
 def test_several_processes_that_migrate_at_once_apply_each_step_once(empty: Place) -> None:
-    url = empty.url if isinstance(empty, PostgresPlace) else ""
+    url = empty.url if isinstance(empty, PostgresUrl) else ""
     with children() as processes:
         started = [processes.start(sys.executable, "-c", MIGRATE, url, str(empty.runtime)) for _ in range(6)]
         applied = [json.loads(child.line()) for child in started]
@@ -161,7 +161,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(empty: Place, monk
 
 
 def test_a_database_without_a_schema_is_told_how_to_get_one(empty: Place) -> None:
-    if isinstance(empty, SqlitePlace):
+    if isinstance(empty, SqliteUrl):
         empty.path.touch()
     with pytest.raises(StoreOld, match="schema 0") as told:
         _events(empty)
@@ -171,7 +171,7 @@ def test_a_database_without_a_schema_is_told_how_to_get_one(empty: Place) -> Non
 def upgrade(place: Place, *, version: int, oldest: int) -> None:
     """What the migration of a later program would leave."""
     execute(place, f"UPDATE schema_level SET version = {version}, oldest = {oldest}")
-    if isinstance(place, SqlitePlace):
+    if isinstance(place, SqliteUrl):
         execute(place, f"PRAGMA user_version = {version}")
 
 
@@ -185,7 +185,7 @@ def test_an_older_program_refuses_at_open(place: Place) -> None:
 
 
 async def test_an_older_program_refuses_while_running(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lamplighter.store.postgres_connection.CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("lamplighter.store.engine.postgres_connection.CHECK_SECONDS", 0.0)
     store = open_store(place, CITY, Wakes())
     try:
         await store.transact(say, "before")
@@ -209,7 +209,7 @@ async def test_a_newer_schema_that_still_serves_us_is_worked_on(place: Place) ->
         await store.close()
 
 
-def test_a_newer_database_is_told_without_its_password(postgres_place: PostgresPlace) -> None:
+def test_a_newer_database_is_told_without_its_password(postgres_place: PostgresUrl) -> None:
     upgrade(postgres_place, version=PROGRAM + 7, oldest=PROGRAM + 3)
     with pytest.raises(StoreNewer) as told:
         migrate_postgres(postgres_place.url + "&password=hush")
@@ -218,7 +218,7 @@ def test_a_newer_database_is_told_without_its_password(postgres_place: PostgresP
 
 
 def test_a_new_file_is_private_and_an_old_one_keeps_its_mode(runtime: Path) -> None:
-    place = SqlitePlace(runtime / "lamp.db", runtime)
+    place = SqliteUrl(runtime / "lamp.db", runtime)
     migrate(place)
     assert place.path.stat().st_mode & 0o777 == 0o600
     place.path.chmod(0o660)
@@ -228,13 +228,13 @@ def test_a_new_file_is_private_and_an_old_one_keeps_its_mode(runtime: Path) -> N
 
 def test_a_directory_that_is_not_there_is_told(runtime: Path) -> None:
     with pytest.raises(StoreUnavailable, match="cannot be made"):
-        migrate(SqlitePlace(runtime / "missing" / "lamp.db", runtime))
+        migrate(SqliteUrl(runtime / "missing" / "lamp.db", runtime))
 
 
-def test_a_role_without_rights_is_told(postgres_place: PostgresPlace) -> None:
+def test_a_role_without_rights_is_told(postgres_place: PostgresUrl) -> None:
     execute(postgres_place, "CREATE ROLE guest LOGIN")
     try:
-        guest = PostgresPlace(re.sub("user=[a-z]+", "user=guest", postgres_place.url), postgres_place.runtime)
+        guest = PostgresUrl(re.sub("user=[a-z]+", "user=guest", postgres_place.url), postgres_place.runtime)
         with pytest.raises(StoreUnavailable, match="does not let this user"):
             _events(guest)
     finally:
@@ -251,7 +251,7 @@ def _events(place: Place) -> int:
 
 def test_a_migration_beside_programs_at_work_is_tried_again(empty: Place) -> None:
     """They take their locks in another order: one of both loses, and both come through in the end."""
-    if isinstance(empty, SqlitePlace):
+    if isinstance(empty, SqliteUrl):
         migrate_module.migrate_sqlite(empty.path, to=PROGRAM)  # one writer at a time: nothing can be taken in turns
         return
     migrate_postgres(empty.url, to=6)
@@ -274,7 +274,7 @@ def test_a_migration_beside_programs_at_work_is_tried_again(empty: Place) -> Non
 
 def test_who_waits_for_a_run_where_they_may_overlap_waits_no_longer(empty: Place) -> None:
     """Of the earlier schema: nobody tells of the end of a run there any more."""
-    if isinstance(empty, SqlitePlace):
+    if isinstance(empty, SqliteUrl):
         migrate_module.migrate_sqlite(empty.path, to=6)
     else:
         migrate_postgres(empty.url, to=6)

@@ -7,13 +7,14 @@ from zoneinfo import ZoneInfo
 
 from lamplighter.domain.acts import Act
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import automations, due, firing, runs
+from lamplighter.services.automations import due, editing, firing
 from lamplighter.services.rules import Rules
+from lamplighter.services.runs import review
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.events import number_committed
-from lamplighter.store.place import Place, PostgresPlace
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import DirectStore
+from lamplighter.store.url import Place, PostgresUrl
 from lamplighter.testing.clock import FakeClock
 
 CITY = "cty_test"
@@ -43,13 +44,13 @@ class City:
             body = {key: value for key, value in body.items() if not (key == "gate" and "triggers" in keys)}
         if "agent" in keys or "formula" in keys:
             body.pop("exec")
-        row: AutomationRow = self.run(automations.create, body, rules=self.rules, ids=self.ids, act=self.act)
+        row: AutomationRow = self.run(editing.create, body, rules=self.rules, ids=self.ids, act=self.act)
         return row
 
-    def tick(self) -> due.Looked:
+    def tick(self) -> due.PassReport:
         """What the scheduler does in a pass: show new events, then fire what is due."""
         self.position = self.run(due.scan_events, self.position, self.clock.now())
-        looked: due.Looked = self.run(
+        looked: due.PassReport = self.run(
             due.fire_due, limit=1000, rules=self.rules, ids=self.ids, act=Act("controller", self.clock.now())
         )
         return looked
@@ -57,7 +58,7 @@ class City:
     def emit(self, event_type: str, payload: Any = None, *, by_run: str | None = None) -> None:
         event = Act("tester", self.clock.now(), by_run).event(event_type, payload=payload)
         self.run(lambda tx: tx.events.append(event))
-        if isinstance(self.place, PostgresPlace):
+        if isinstance(self.place, PostgresUrl):
             self.run(lambda tx: number_committed(tx.db))
 
     def run_now(self, name: str, **keys: Any) -> firing.Fired:
@@ -67,7 +68,7 @@ class City:
         return fired
 
     def row(self, name: str) -> AutomationRow:
-        row: AutomationRow = self.read(automations.get, name)
+        row: AutomationRow = self.read(editing.get, name)
         return row
 
     def trigger(self, name: str, trigger: str | None = None) -> Any:
@@ -80,16 +81,16 @@ class City:
         return sorted(found, key=lambda row: (row.run.created_at, row.run.attempt, row.run.id))
 
     def get(self, run: str) -> RunRow:
-        row: RunRow = self.read(runs.get, run)
+        row: RunRow = self.read(review.get, run)
         return row
 
-    def start(self, run: str, worker: runs.Worker | None = None) -> RunRow:
+    def start(self, run: str, worker: review.Worker | None = None) -> RunRow:
         """Take the run's item and make it running, as a worker does."""
         from lamplighter.services import outbox
 
-        who = worker or runs.Worker("own_test", "here")
+        who = worker or review.Worker("own_test", "here")
         items = self.run(outbox.claim_due, who.owner, self.clock.now(), limit=1, run=run)
-        started: RunRow = self.run(runs.start, items[0], who, self.clock.now()).row
+        started: RunRow = self.run(review.start, items[0], who, self.clock.now()).row
         return started
 
     def finish(self, run: str, state: str = "succeeded", reason: str = "") -> RunRow:
@@ -100,18 +101,18 @@ class City:
         if row.run.state is RunState.READY:
             row = self.start(run)
         by = By(Mover.WORKER, "worker", row.run.lease.version)
-        ending = runs.Ending(RunState(state), reason)
-        ended: RunRow = self.run(runs.end, run, ending, by, ids=self.ids, act=self.act)
+        ending = review.Ending(RunState(state), reason)
+        ended: RunRow = self.run(review.end, run, ending, by, ids=self.ids, act=self.act)
         return ended
 
     def events(self, event_type: str) -> list[Any]:
-        if isinstance(self.place, PostgresPlace):
+        if isinstance(self.place, PostgresUrl):
             self.run(lambda tx: number_committed(tx.db))
         found: list[Any] = self.read(lambda tx: tx.events.after_of_type(event_type, 0))
         return found
 
     def history(self, name: str) -> list[dict[str, Any]]:
-        from lamplighter.services import outlook
+        from lamplighter.services.automations import outlook
 
         found: list[dict[str, Any]] = self.read(outlook.history, name)
         return list(reversed(found))

@@ -8,14 +8,14 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import AlreadyClaimed
 from lamplighter.kit.clock import SystemClock
 from lamplighter.services import beads
-from lamplighter.store.place import open_direct, parse_place
+from lamplighter.store.url import open_direct, parse_store_url
 
 
 def main(url: str, runtime: str, city: str, bead: str, names: list[str]) -> None:
     clock = SystemClock()
 
     def claim(name: str) -> None:
-        store = open_direct(parse_place(url, Path(runtime)), city)
+        store = open_direct(parse_store_url(url, Path(runtime)), city)
         try:
             store.transact(beads.claim, bead, name, act=Act(name, clock.now()))
         except AlreadyClaimed:

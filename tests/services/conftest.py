@@ -8,7 +8,7 @@ import pytest
 from automation_city import CITY, City
 
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.place import Place, open_direct
+from lamplighter.store.url import Place, open_direct
 from lamplighter.testing.clock import FakeClock
 
 

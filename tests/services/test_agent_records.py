@@ -11,10 +11,10 @@ from lamplighter.domain.sessions.model import SessionName
 from lamplighter.services import sessions
 from lamplighter.services.sessions import Began, Ended, Noted
 from lamplighter.store.agents import AgentStart
-from lamplighter.store.place import Place, open_store
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, open_store
 from lamplighter.testing.clock import FakeClock
 
 ALPHA = SessionName("alpha")

@@ -19,8 +19,8 @@ from lamplighter.services import beads as service
 from lamplighter.services import formulas
 from lamplighter.services.own_beads import OwnBeads
 from lamplighter.store.events import number_committed
-from lamplighter.store.place import Place, PostgresPlace, open_direct
 from lamplighter.store.tx import DirectStore
+from lamplighter.store.url import Place, PostgresUrl, open_direct
 from lamplighter.testing.clock import FakeClock
 
 CITY = "cty_beads"
@@ -55,7 +55,7 @@ def told(store: DirectStore, place: Place) -> Callable[[], list[Event]]:
 
     def news() -> list[Event]:
         nonlocal seen
-        if isinstance(place, PostgresPlace):
+        if isinstance(place, PostgresUrl):
             store.transact(lambda tx: number_committed(tx.db))
         found = store.read(lambda tx: tx.events.after(seen))
         seen = max([seen, *(event.seq for event in found)])

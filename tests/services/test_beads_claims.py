@@ -9,7 +9,7 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import BeadStatus, NewBead
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import beads
-from lamplighter.store.place import Place, PostgresPlace, open_direct
+from lamplighter.store.url import Place, PostgresUrl, open_direct
 from lamplighter.testing.clock import FakeClock
 
 CITY = "cty_claims"
@@ -24,12 +24,12 @@ def test_a_hundred_claimants_from_twenty_processes_have_one_winner(
     store = open_direct(place, CITY)
     act = Act("mayor", fake_clock.now())
     made = store.transact(beads.create, NewBead("Wanted by all"), prefix="lc", ids=ids, act=act)
-    url = place.url if isinstance(place, PostgresPlace) else ""
+    url = place.url if isinstance(place, PostgresUrl) else ""
     with ExitStack() as stack:
         claimants = [_started(stack, url, place.runtime, made.id, number) for number in range(PROCESSES)]
         assert [claimant.stdout.readline() for claimant in claimants if claimant.stdout] == ["here\n"] * PROCESSES
         for claimant in claimants:
-            _let_go(claimant)
+            _release(claimant)
         answers = [claimant.communicate(timeout=WITHIN_SECONDS) for claimant in claimants]
     won = store.read(beads.get, made.id)
     store.close()
@@ -38,7 +38,7 @@ def test_a_hundred_claimants_from_twenty_processes_have_one_winner(
     assert won.status is BeadStatus.IN_PROGRESS
 
 
-def _let_go(claimant: "subprocess.Popen[str]") -> None:
+def _release(claimant: "subprocess.Popen[str]") -> None:
     assert claimant.stdin is not None
     claimant.stdin.write("go\n")
     claimant.stdin.flush()

@@ -13,7 +13,7 @@ from lamplighter.adapters.beads.bd import BdBackend, BdFailed
 from lamplighter.adapters.beads.decode import BeadUnreadable
 from lamplighter.adapters.beads.exec import ExecBackend, OperationUnknown, ScriptFailed
 from lamplighter.adapters.beads.external import ChangeIgnored, ExternalBeads
-from lamplighter.adapters.program import AnswerTooLong, CallTooLong, Limits, Program, script_path
+from lamplighter.adapters.processes.program import AnswerTooLong, CallTooLong, Limits, Program, script_path
 from lamplighter.domain.beads.formulas import Plan
 from lamplighter.domain.beads.model import AlreadyClaimed, BeadChange, BeadFilter, BeadNotFound, NeedsCycle, NewBead
 from lamplighter.kit.errors import Kind, Unavailable

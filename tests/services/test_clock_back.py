@@ -6,7 +6,8 @@ from typing import Any
 from automation_city import City
 
 from lamplighter.domain.events import EventFilter
-from lamplighter.services import clock_back, due, outlook
+from lamplighter.services import clock_back
+from lamplighter.services.automations import due, outlook
 
 DAY = timedelta(days=1)
 

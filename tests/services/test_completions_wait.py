@@ -11,7 +11,7 @@ from lamplighter.domain.runs.completion import Accept, Completion, parse
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.runs import Completed
-from lamplighter.services.completing import Completions, DirectCompletions, Told
+from lamplighter.services.runs.completing import Completions, DirectCompletions, Told
 from lamplighter.store.errors import CommitUnknown, StoreRefused, StoreUnavailable
 from lamplighter.testing.clock import START, FakeClock
 

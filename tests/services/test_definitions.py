@@ -6,7 +6,7 @@ import pytest
 from automation_city import City
 
 from lamplighter.adapters.files.automations import LayerDirectory, scan
-from lamplighter.services import automations, definitions, firing, outlook
+from lamplighter.services.automations import definitions, editing, firing, outlook
 
 
 class Files:
@@ -129,15 +129,15 @@ def test_case_14_same_names_in_two_rigs_are_independent(files: Files, city: City
 def test_files_are_read_only_but_can_be_switched_off_and_on(files: Files, city: City) -> None:
     files.write("tidy", COOLDOWN)
     files.sync()
-    with pytest.raises(automations.ReadOnly):
-        city.run(automations.edit, "tidy", {"description": "x"}, rules=city.rules, act=city.act)
-    with pytest.raises(automations.ReadOnly):
-        city.run(automations.delete, "tidy", act=city.act)
-    city.run(automations.set_enabled, "tidy", enabled=False, rules=city.rules, act=city.act)
+    with pytest.raises(editing.ReadOnly):
+        city.run(editing.edit, "tidy", {"description": "x"}, rules=city.rules, act=city.act)
+    with pytest.raises(editing.ReadOnly):
+        city.run(editing.delete, "tidy", act=city.act)
+    city.run(editing.set_enabled, "tidy", enabled=False, rules=city.rules, act=city.act)
     files.write("tidy", COOLDOWN + 'description = "edited"\n')
     files.sync()
     assert city.tick().fired == []
-    city.run(automations.set_enabled, "tidy", enabled=True, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "tidy", enabled=True, rules=city.rules, act=city.act)
     assert len(city.tick().fired) == 1
 
 
@@ -152,23 +152,21 @@ def test_a_file_whose_name_a_stored_one_has_is_told_and_does_not_take_it(files: 
 
 def test_export_and_import_make_the_round_trip(city: City) -> None:
     city.add("tidy", gate="cron", schedule="*/5 * * * *", retry=2, description="d")
-    tree = city.run(automations.export, "tidy")
-    with pytest.raises(automations.NameTaken):
-        city.run(
-            automations.import_file, automations.Import("tidy", tree), rules=city.rules, ids=city.ids, act=city.act
-        )
-    city.run(automations.import_file, automations.Import("copy", tree), rules=city.rules, ids=city.ids, act=city.act)
-    assert city.run(automations.export, "copy") == tree
+    tree = city.run(editing.export, "tidy")
+    with pytest.raises(editing.NameTaken):
+        city.run(editing.import_file, editing.Import("tidy", tree), rules=city.rules, ids=city.ids, act=city.act)
+    city.run(editing.import_file, editing.Import("copy", tree), rules=city.rules, ids=city.ids, act=city.act)
+    assert city.run(editing.export, "copy") == tree
 
 
 def test_case_1_bad_input_names_every_field_and_changes_nothing(city: City) -> None:
-    with pytest.raises(automations.DefinitionInvalid) as told:
+    with pytest.raises(editing.DefinitionInvalid) as told:
         city.add(
             "bad", agent={"prompt": " ", "path": "ssh://x", "mode": "yolo"}, gate="schedule", cadence="fortnightly"
         )
     keys = {problem.key for problem in told.value.problems}
     assert {"agent.prompt", "agent.path", "agent.mode", "cadence"} <= keys
-    assert city.read(automations.every) == []
+    assert city.read(editing.every) == []
 
 
 def test_case_3_two_writers_of_fifty_each_leave_a_hundred(city: City) -> None:
@@ -176,13 +174,13 @@ def test_case_3_two_writers_of_fifty_each_leave_a_hundred(city: City) -> None:
 
     from automation_city import CITY
 
-    from lamplighter.store.place import open_direct
+    from lamplighter.store.url import open_direct
 
     def create(name: str) -> None:
         store = open_direct(city.place, CITY)
         for number in range(50):
             body = {"name": f"{name}{number}", "exec": "true", "gate": "manual"}
-            store.transact(automations.create, body, rules=city.rules, ids=city.ids, act=city.act)
+            store.transact(editing.create, body, rules=city.rules, ids=city.ids, act=city.act)
         store.close()
 
     threads = [threading.Thread(target=create, args=(name,)) for name in ("a", "b")]
@@ -190,7 +188,7 @@ def test_case_3_two_writers_of_fifty_each_leave_a_hundred(city: City) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(city.read(automations.every)) == 100
+    assert len(city.read(editing.every)) == 100
 
 
 def test_another_zone_of_the_city_moves_schedules_that_go_by_it(files: Files, city: City) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from lamplighter.domain.delivery.effects import Absent, Answer, Effect, EffectChanged, Found
 from lamplighter.services.effects import Ledger, Refused
-from lamplighter.store.place import Place, open_store
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, open_store
 from lamplighter.testing.clock import FakeClock
 
 

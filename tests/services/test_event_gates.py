@@ -4,10 +4,11 @@ from automation_city import City
 
 from lamplighter.domain.acts import Act
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services import automations, cooking, runs
+from lamplighter.services.automations import editing
+from lamplighter.services.runs import cooking, review
 from lamplighter.store.events import number_committed
-from lamplighter.store.place import PostgresPlace
 from lamplighter.store.tx import Tx
+from lamplighter.store.url import PostgresUrl
 
 OUTAGE = 10_000
 
@@ -110,7 +111,7 @@ def test_ten_thousand_events_of_an_outage_are_delivered_each_once_and_in_order(c
             tx.events.append(act.event("x.y", payload={"n": number}))
 
     city.run(append)
-    if isinstance(city.place, PostgresPlace):
+    if isinstance(city.place, PostgresUrl):
         while city.run(lambda tx: number_committed(tx.db)):
             pass
     heard: list[int] = []
@@ -127,10 +128,10 @@ def test_ten_thousand_events_of_an_outage_are_delivered_each_once_and_in_order(c
 
 def test_events_while_disabled_are_not_made_up_for(city: City) -> None:
     city.add("hears", gate="event", on="x.y")
-    city.run(automations.set_enabled, "hears", enabled=False, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "hears", enabled=False, rules=city.rules, act=city.act)
     city.emit("x.y")
     assert city.tick().fired == []
-    city.run(automations.set_enabled, "hears", enabled=True, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "hears", enabled=True, rules=city.rules, act=city.act)
     assert city.tick().fired == []
     city.emit("x.y")
     assert len(city.tick().fired) == 1
@@ -144,7 +145,7 @@ def test_a_formula_run_carries_the_labels_of_the_seed(city: City) -> None:
     city.emit("x.y")
     (run,) = city.tick().fired
     planned = plan(Formula("feature", "", None, (), (Step("a", "A"),), ""), title=None, values={})
-    worker = runs.Worker("own_1", "here")
+    worker = review.Worker("own_1", "here")
     (item,) = city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=1, run=run)
     row = city.run(cooking.cook, item, planned, worker, prefix="w", ids=city.ids, act=city.act)
     wisp = city.read(beads.get, row.facts.wisp)
@@ -169,12 +170,12 @@ def test_a_wisp_nobody_closes_is_timed_out_after_a_day_and_blocks_no_longer(city
     city.add("build", gate="cooldown", interval="1h", formula="feature")
     (run,) = city.tick().fired
     planned = plan(Formula("feature", "", None, (), (Step("a", "A"),), ""), title=None, values={})
-    worker = runs.Worker("own_1", "here")
+    worker = review.Worker("own_1", "here")
     (item,) = city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=1, run=run)
     city.run(cooking.cook, item, planned, worker, prefix="t", ids=city.ids, act=city.act)
     city.advance(hours=2)
     assert city.tick().fired == []
     city.advance(hours=22)
-    assert len(city.run(runs.time_out, ids=city.ids, act=city.act)) == 1
+    assert len(city.run(review.time_out, ids=city.ids, act=city.act)) == 1
     assert (city.get(run).run.state, city.get(run).run.reason) == (RunState.TIMED_OUT, "deadline_exceeded")
     assert len(city.tick().fired) == 1

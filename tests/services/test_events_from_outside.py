@@ -9,8 +9,8 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.events import ProductFamily
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services import events
-from lamplighter.store.place import PostgresPlace
 from lamplighter.store.tx import Tx
+from lamplighter.store.url import PostgresUrl
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ def test_a_run_cannot_end_between_the_judgement_and_the_event(city: City, run: s
         events.emit(tx, Act("x", city.clock.now(), run).event("deploy.finished"), caller=of_run(run))
         return locked_by_somebody(city, run)
 
-    if not isinstance(city.place, PostgresPlace):
+    if not isinstance(city.place, PostgresUrl):
         return  # there a transaction that writes is alone from its beginning
     assert city.run(emit_and_look) == "LockNotAvailable"
 
 
 def locked_by_somebody(city: City, run: str) -> str | None:
-    assert isinstance(city.place, PostgresPlace)
+    assert isinstance(city.place, PostgresUrl)
     with psycopg.connect(city.place.url) as other:
         try:
             other.execute("SELECT 1 FROM runs WHERE city_id = %s AND id = %s FOR UPDATE NOWAIT", (CITY, run))
@@ -72,7 +72,7 @@ def locked_by_somebody(city: City, run: str) -> str | None:
 
 def end(city: City, run: str) -> None:
     from lamplighter.domain.runs.model import By, Mover
-    from lamplighter.services import runs
+    from lamplighter.services.runs import review
 
-    ending = runs.Ending(RunState.CANCELED, "canceled")
-    city.run(runs.end, run, ending, By(Mover.PERSON, "ada"), ids=city.ids, act=city.act)
+    ending = review.Ending(RunState.CANCELED, "canceled")
+    city.run(review.end, run, ending, By(Mover.PERSON, "ada"), ids=city.ids, act=city.act)

@@ -7,7 +7,8 @@ from automation_city import City
 
 from lamplighter.domain.automations.decisions import SkipReason
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services import automations, due, firing, outlook, runs
+from lamplighter.services.automations import due, editing, firing, outlook
+from lamplighter.services.runs import review
 
 
 def test_a_cooldown_that_never_ran_fires_at_once_with_all_its_facts(city: City) -> None:
@@ -76,7 +77,7 @@ def test_a_slot_that_waits_for_a_run_is_fired_once_its_automation_lets_them_over
         city.advance(minutes=1)
         city.tick()
     assert city.trigger("often").held_by is not None
-    city.run(automations.edit, "often", {"overlap": "allow"}, rules=city.rules, act=city.act)
+    city.run(editing.edit, "often", {"overlap": "allow"}, rules=city.rules, act=city.act)
     assert len(city.tick().fired) == 1
     assert city.trigger("often").held_by is None
 
@@ -99,7 +100,7 @@ def test_an_ended_run_closes_its_bead_its_trigger_event_and_tells_the_bus(city: 
     assert (bead.status.value, bead.labels) == ("closed", ("automation-run:tidy", "exec"))
     assert [entry["status"] for entry in city.history("tidy")] == ["completed"]
     assert len(city.events("automation.completed")) == 1
-    events = city.read(runs.show, run)["events"]
+    events = city.read(review.show, run)["events"]
     assert [(one["type"], one["to"]) for one in events] == [
         ("run_created", "ready"), ("status_transition", "running"), ("status_transition", "succeeded"),
     ]  # fmt: skip
@@ -140,9 +141,9 @@ def test_case_16_enabling_resets_the_count_and_renaming_does_not(city: City) -> 
     for _ in range(5):
         city.advance(minutes=1)
         city.finish(city.tick().fired[0], "failed")
-    city.run(automations.edit, "flaky", {"name": "renamed"}, rules=city.rules, act=city.act)
+    city.run(editing.edit, "flaky", {"name": "renamed"}, rules=city.rules, act=city.act)
     assert (city.row("renamed").failures, city.row("renamed").enabled) == (5, False)
-    city.run(automations.set_enabled, "renamed", enabled=True, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "renamed", enabled=True, rules=city.rules, act=city.act)
     assert (city.row("renamed").failures, city.row("renamed").enabled) == (0, True)
     city.advance(minutes=1)
     assert len(city.tick().fired) == 1
@@ -150,7 +151,7 @@ def test_case_16_enabling_resets_the_count_and_renaming_does_not(city: City) -> 
 
 def test_case_23_a_changed_schedule_forgets_its_old_time(city: City) -> None:
     city.add("daily", gate="schedule", cadence="daily", hour=10)
-    city.run(automations.edit, "daily", {"hour": 18}, rules=city.rules, act=city.act)
+    city.run(editing.edit, "daily", {"hour": 18}, rules=city.rules, act=city.act)
     assert city.trigger("daily").state.next_due_at == city.clock.now() + timedelta(hours=9)
     city.advance(hours=2)
     assert city.tick().fired == []
@@ -160,12 +161,12 @@ def test_case_25_a_run_outlives_its_automation(city: City) -> None:
     city.add("tidy", gate="cooldown", interval="1h")
     (run,) = city.tick().fired
     city.start(run)
-    city.run(automations.delete, "tidy", act=city.act)
+    city.run(editing.delete, "tidy", act=city.act)
     row = city.get(run)
     from lamplighter.domain.runs.model import By, Mover
 
     by = By(Mover.WORKER, "worker", row.run.lease.version)
-    city.run(runs.end, run, runs.Ending(RunState.SUCCEEDED), by, ids=city.ids, act=city.act)
+    city.run(review.end, run, review.Ending(RunState.SUCCEEDED), by, ids=city.ids, act=city.act)
     assert city.get(run).run.state is RunState.SUCCEEDED
     assert city.read(lambda tx: tx.triggers.next_due_at()) is None
     assert city.history("tidy")[0]["status"] == "completed"
@@ -203,7 +204,7 @@ def test_an_edit_while_slots_are_caught_up_loses_none_of_them(city: City) -> Non
     city.add("hourly", gate="schedule", cadence="hourly", minute=0, catch_up={"mode": "all", "limit": 3})
     city.advance(hours=5)
     while fired := city.tick().fired:
-        city.run(automations.edit, "hourly", {"timeout": "7s"}, rules=city.rules, act=city.act)
+        city.run(editing.edit, "hourly", {"timeout": "7s"}, rules=city.rules, act=city.act)
         assert city.tick().fired == []
         city.finish(fired[0])
     slots = [entry["slot"] for entry in city.history("hourly") if entry["status"] == "completed"]
@@ -216,8 +217,8 @@ def test_a_suspended_automation_passes_slots_over_keeps_its_events_and_its_neigh
     city.add("other", gate="cron", schedule="* * * * *")
     city.tick()
     for name in ("often", "hears"):
-        assert city.run(automations.set_suspended, name, suspended=True, act=city.act)
-        assert not city.run(automations.set_suspended, name, suspended=True, act=city.act)
+        assert city.run(editing.set_suspended, name, suspended=True, act=city.act)
+        assert not city.run(editing.set_suspended, name, suspended=True, act=city.act)
     city.advance(minutes=1)
     city.emit("x.y")
     (run,) = city.tick().fired
@@ -229,7 +230,7 @@ def test_a_suspended_automation_passes_slots_over_keeps_its_events_and_its_neigh
     assert "lamp automation resume" in caught.value.hint
     assert city.run(due.raise_quiet, limit=9, rules=city.rules, act=city.act) == []
     city.advance(minutes=58)
-    city.run(automations.set_suspended, "hears", suspended=False, act=city.act)
+    city.run(editing.set_suspended, "hears", suspended=False, act=city.act)
     assert city.row("hears").quiet_at == city.clock.now() + timedelta(hours=1)
     fired = {city.get(run).run.automation for run in city.tick().fired}
     assert "hears" in fired
@@ -240,8 +241,8 @@ def test_a_suspended_automation_passes_slots_over_keeps_its_events_and_its_neigh
 
 def test_a_suspension_outlives_a_changed_definition_and_shows_nothing_to_come(city: City) -> None:
     city.add("often", gate="cron", schedule="* * * * *")
-    city.run(automations.set_suspended, "often", suspended=True, act=city.act)
-    city.run(automations.edit, "often", {"timeout": "1m"}, rules=city.rules, act=city.act)
+    city.run(editing.set_suspended, "often", suspended=True, act=city.act)
+    city.run(editing.edit, "often", {"timeout": "1m"}, rules=city.rules, act=city.act)
     assert city.row("often").suspended
     span = (city.clock.now(), city.clock.now() + timedelta(hours=1))
     assert city.read(outlook.next_firings, span, rules=city.rules, limit=9) == []
@@ -254,7 +255,7 @@ def test_a_pause_or_suspension_passes_slots_over_and_keeps_events(city: City, wh
     city.add("hears", gate="event", on="x.y", rig="web")
     city.tick()
     if what == "paused":
-        assert city.run(automations.pause, act=city.act)
+        assert city.run(editing.pause, act=city.act)
     else:
         city.rules = type(city.rules)(
             city.rules.zone, suspended=what == "city", suspended_rigs=frozenset({"web"} if what == "rig" else ())
@@ -268,7 +269,7 @@ def test_a_pause_or_suspension_passes_slots_over_and_keeps_events(city: City, wh
     with pytest.raises(firing.Blocked):
         city.run_now("often:rig:web")
     if what == "paused":
-        assert city.run(automations.resume, act=city.act)
+        assert city.run(editing.resume, act=city.act)
     else:
         city.rules = type(city.rules)(city.rules.zone)
         city.run(lambda tx: tx.triggers.release_blocked())
@@ -305,7 +306,7 @@ def test_a_failed_run_is_tried_again_later_with_a_growing_delay(city: City) -> N
 
 
 def test_silence_is_raised_once_and_a_firing_ends_it(city: City) -> None:
-    from lamplighter.services import due
+    from lamplighter.services.automations import due
 
     city.add("watch", gate="event", on="x.y", quiet_after="1h")
 

@@ -10,7 +10,8 @@ from lamplighter.domain.acts import Act
 from lamplighter.domain.city.sections import Runs
 from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.runs.verdict import Fail, Leave, SessionSeen, SessionState, verdict
-from lamplighter.services import automations, finalizing, firing, runs
+from lamplighter.services.automations import editing, firing
+from lamplighter.services.runs import finalizing, review
 
 
 def by_hand_inside(city: City, name: str, run: str) -> str:
@@ -57,7 +58,7 @@ def test_what_was_disabled_while_it_ran_is_not_tried_again(city: City) -> None:
         city.add(name, retry={"count": 2, "backoff": "10s"})
     kept, disabled = city.run_now("kept").run, city.run_now("disabled").run
     city.start(disabled)
-    city.run(automations.set_enabled, "disabled", enabled=False, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "disabled", enabled=False, rules=city.rules, act=city.act)
     city.finish(disabled, "failed", "exit_1")
     city.finish(kept, "failed", "exit_1")
     assert [row.run.retries for row in city.runs_of("kept")] == [None, kept]
@@ -76,7 +77,7 @@ def test_an_agent_s_run_is_ended_at_the_timeout_of_its_automation_or_its_budget_
     for name, keys in limits.items():
         city.add(name, agent={"prompt": "Light the lamps."}, **keys)
         made = city.get(city.run_now(name).run).run
-        policy = finalizing.policy_of(runs.snapshots_of(made), Runs())
+        policy = finalizing.policy_of(review.snapshots_of(made), Runs())
         began = city.clock.now()
         at_work = replace(made, state=RunState.RUNNING, started_at=began, session_id="ses_1")
         seen = SessionSeen(SessionState.RUNNING, alive=True)

@@ -10,13 +10,14 @@ from automation_city import City
 from lamplighter.domain.delivery.outbox import Item, ItemKind, ItemState, NotClaimed
 from lamplighter.domain.runs.lease import LEASE, void
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services import cooking, outbox, owners, runs
+from lamplighter.services import outbox, owners
+from lamplighter.services.runs import cooking, review
 from lamplighter.store.owners import Owner
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.runs import StaleRun
 from lamplighter.store.tx import Tx
 
-LATE, NEW = runs.Worker("own_late", "here"), runs.Worker("own_new", "here")
+LATE, NEW = review.Worker("own_late", "here"), review.Worker("own_new", "here")
 
 
 @pytest.fixture
@@ -35,9 +36,9 @@ def taken_over(city: City) -> tuple[Item, Item]:
 def test_a_late_worker_cannot_start_what_another_has_claimed_since(city: City, taken_over: tuple[Item, Item]) -> None:
     late, new = taken_over
     with pytest.raises(NotClaimed):
-        city.run(runs.start, late, LATE, city.clock.now())
+        city.run(review.start, late, LATE, city.clock.now())
     assert city.get(late.payload["run"]).run.state is RunState.READY
-    assert city.run(runs.start, new, NEW, city.clock.now()).row.run.lease.owner == NEW.owner
+    assert city.run(review.start, new, NEW, city.clock.now()).row.run.lease.owner == NEW.owner
 
 
 @pytest.mark.parametrize(
@@ -73,8 +74,8 @@ def test_a_run_is_not_overwritten_by_whoever_knows_an_older_lease_of_it(city: Ci
     city.run(owners.register, dead)
     city.add("a", gate="cooldown", interval="1h")
     before = city.start(city.tick().fired[0], LATE)
-    city.run(owners.bury, dead, act=city.act)
-    (adopted,) = city.run(runs.adopt, NEW, city.clock.now())
+    city.run(owners.expire, dead, act=city.act)
+    (adopted,) = city.run(review.adopt, NEW, city.clock.now())
     assert (adopted.run.state, adopted.run.lease.version) == (before.run.state, before.run.lease.version + 1)
     ended = replace(before.run, state=RunState.FAILED, ended_at=city.clock.now(), lease=void(before.run.lease))
     with pytest.raises(StaleRun):
@@ -99,8 +100,8 @@ def test_renewing_a_lease_never_shortens_it(city: City) -> None:
     started = city.start(city.tick().fired[0], NEW)
     held, run = {started.run.id: started.run.lease.version}, started.run.id
     earlier = city.clock.now() - timedelta(minutes=1)  # the clock of this machine was set back
-    assert city.run(runs.renew, held, NEW.owner, earlier) == set()
+    assert city.run(review.renew, held, NEW.owner, earlier) == set()
     assert city.get(run).run.lease.expires_at == started.run.lease.expires_at
     city.advance(minutes=1)
-    assert city.run(runs.renew, held, NEW.owner, city.clock.now()) == set()
+    assert city.run(review.renew, held, NEW.owner, city.clock.now()) == set()
     assert city.get(run).run.lease.expires_at == city.clock.now() + LEASE

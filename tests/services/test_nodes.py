@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from automation_city import City
 
+from lamplighter.domain.cluster.nodes import NodeTaken, RigElsewhere
 from lamplighter.domain.delivery.reach import Reach
-from lamplighter.domain.nodes.model import NodeTaken, RigElsewhere
 from lamplighter.domain.runs.model import By, Mover, RunState
-from lamplighter.services import executing, node_shapes, nodes, outbox, owners, runs
+from lamplighter.services import node_shapes, nodes, outbox, owners
+from lamplighter.services.runs import executing, review
 from lamplighter.store.owners import Owner
 from lamplighter.store.sessions import SessionRow
 from lamplighter.store.tx import Tx
@@ -46,9 +47,9 @@ def state_of(city: City, node: str) -> str:
 def test_a_node_lives_with_its_processes_and_is_lost_with_the_last_of_them(city: City) -> None:
     one, other = joined(city, "own_1", "east", {"web": "/web"}), joined(city, "own_2", "east")
     assert state_of(city, "east") == "alive"
-    city.run(owners.bury, one, act=city.act)
+    city.run(owners.expire, one, act=city.act)
     assert state_of(city, "east") == "alive"
-    city.run(owners.bury, other, act=city.act)
+    city.run(owners.expire, other, act=city.act)
     assert state_of(city, "east") == "lost"
     assert [event.subject for event in city.events("node.lost")] == ["east"]
 
@@ -95,11 +96,11 @@ def test_a_retry_and_a_restored_item_need_the_rig_as_well(city: City) -> None:
     city.add("a", rig="web")
     run = city.run_now("a:rig:web").run
     city.finish(run, "failed", "exit_1")
-    again = city.run(runs.retry, run, ids=city.ids, act=city.act).run.id
+    again = city.run(review.retry, run, ids=city.ids, act=city.act).run.id
     assert claim(city, "west", "api") == []
     city.run(lambda tx: tx.db.execute("DELETE FROM outbox WHERE run_id = :run", {"run": again}))
     city.advance(minutes=2)
-    assert city.run(runs.sweep, ids=city.ids, act=city.act) == 1
+    assert city.run(review.sweep, ids=city.ids, act=city.act) == 1
     assert claim(city, "west", "api") == []
     assert [item.payload["run"] for item in claim(city, "west", "web")] == [again]
 
@@ -113,8 +114,8 @@ def test_a_kind_that_is_left_out_is_not_taken(city: City) -> None:
 
 
 def test_only_the_sessions_own_node_is_asked_to_stop_it(city: City) -> None:
-    run = agent_run(city, runs.Worker("own_1", "east"))
-    city.run(runs.cancel, run, ids=city.ids, act=city.act)
+    run = agent_run(city, review.Worker("own_1", "east"))
+    city.run(review.cancel, run, ids=city.ids, act=city.act)
     assert [item.kind for item in claim(city, "west", "web")] == []
     assert [item.kind for item in claim(city, "east")] == ["stop_session"]
 
@@ -124,7 +125,7 @@ def test_what_a_dead_worker_had_not_started_goes_to_others_at_once(city: City) -
     city.add("a")
     run = city.run_now("a").run
     assert len(claim(city, "east", owner="own_1")) == 1
-    city.run(owners.bury, dead, act=city.act)
+    city.run(owners.expire, dead, act=city.act)
     (item,) = claim(city, "west", owner="own_2")
     assert (item.payload["run"], item.attempts, item.recoveries) == (run, 0, 1)
 
@@ -133,8 +134,8 @@ def test_runs_of_a_lost_node_fail_after_the_grace_and_not_before(city: City) -> 
     dead = joined(city, "own_1", "east")
     city.add("a")
     run = city.run_now("a").run
-    city.start(run, runs.Worker("own_1", "east"))
-    city.run(owners.bury, dead, act=city.act)
+    city.start(run, review.Worker("own_1", "east"))
+    city.run(owners.expire, dead, act=city.act)
     assert end_stranded(city) == []
     city.advance(minutes=6)
     assert end_stranded(city) == [run]
@@ -143,7 +144,7 @@ def test_runs_of_a_lost_node_fail_after_the_grace_and_not_before(city: City) -> 
     settled = city.read(lambda tx: tx.trigger_events.get(row.run.trigger_event))
     assert (settled.status, settled.reason) == ("failed", "node_lost")
     assert city.read(lambda tx: tx.beads.get(row.facts.bead)).status == "closed"
-    again = city.run(runs.retry, run, ids=city.ids, act=city.act).run.id
+    again = city.run(review.retry, run, ids=city.ids, act=city.act).run.id
     assert [item.payload["run"] for item in claim(city, "west")] == [again]
 
 
@@ -151,13 +152,13 @@ def test_a_node_that_comes_back_in_time_goes_on_with_its_runs(city: City) -> Non
     dead = joined(city, "own_1", "east")
     city.add("a")
     run = city.run_now("a").run
-    city.start(run, runs.Worker("own_1", "east"))
-    city.run(owners.bury, dead, act=city.act)
+    city.start(run, review.Worker("own_1", "east"))
+    city.run(owners.expire, dead, act=city.act)
     city.advance(minutes=4)
     joined(city, "own_2", "east")
     city.advance(minutes=4)
     assert end_stranded(city) == []  # it lives: whether it has room for it yet or not
-    (adopted,) = city.run(runs.adopt, runs.Worker("own_2", "east"), city.clock.now())
+    (adopted,) = city.run(review.adopt, review.Worker("own_2", "east"), city.clock.now())
     assert adopted.run.id == run
     assert end_stranded(city) == []
 
@@ -166,17 +167,17 @@ def test_a_process_takes_up_only_runs_of_rigs_it_holds(city: City) -> None:
     dead = joined(city, "own_1", "east", {"web": "/web"})
     city.add("a", rig="web")
     run = city.run_now("a:rig:web").run
-    city.start(run, runs.Worker("own_1", "east"))
-    city.run(owners.bury, dead, act=city.act)
-    me = runs.Worker("own_2", "east")
-    assert city.run(runs.adopt, me, city.clock.now(), rigs=frozenset({"api"})) == []
-    assert [row.run.id for row in city.run(runs.adopt, me, city.clock.now(), rigs=frozenset({"web"}))] == [run]
+    city.start(run, review.Worker("own_1", "east"))
+    city.run(owners.expire, dead, act=city.act)
+    me = review.Worker("own_2", "east")
+    assert city.run(review.adopt, me, city.clock.now(), rigs=frozenset({"api"})) == []
+    assert [row.run.id for row in city.run(review.adopt, me, city.clock.now(), rigs=frozenset({"web"}))] == [run]
 
 
 def test_the_session_of_a_lost_node_is_ended_on_record_and_to_be_stopped_should_it_return(city: City) -> None:
     dead = joined(city, "own_1", "east")
-    run = agent_run(city, runs.Worker("own_1", "east"))
-    city.run(owners.bury, dead, act=city.act)
+    run = agent_run(city, review.Worker("own_1", "east"))
+    city.run(owners.expire, dead, act=city.act)
     city.advance(minutes=6)
     assert end_stranded(city) == [run]
     (session,) = city.read(lambda tx: tx.sessions.of_run(run))
@@ -191,13 +192,13 @@ def test_what_a_dead_process_wrote_after_its_burial_is_voided_too(city: City) ->
     city.add("a")
     city.add("b")
     late, claimed = city.run_now("a").run, city.run_now("b").run
-    city.run(owners.bury, dead, act=city.act)
-    city.start(late, runs.Worker("own_1", "east"))
+    city.run(owners.expire, dead, act=city.act)
+    city.start(late, review.Worker("own_1", "east"))
     city.run(outbox.claim_due, "own_1", city.clock.now(), limit=1, run=claimed)
-    assert city.read(lambda tx: tx.owners.ghosts()) == ["own_1"]
-    city.run(owners.void_ghosts, act=city.act)
-    assert city.read(lambda tx: tx.owners.ghosts()) == []
-    assert [row.run.id for row in city.run(runs.adopt, runs.Worker("own_2", "east"), city.clock.now())] == [late]
+    assert city.read(lambda tx: tx.owners.stale_claims()) == ["own_1"]
+    city.run(owners.void_stale, act=city.act)
+    assert city.read(lambda tx: tx.owners.stale_claims()) == []
+    assert [row.run.id for row in city.run(review.adopt, review.Worker("own_2", "east"), city.clock.now())] == [late]
     (item,) = city.run(outbox.claim_due, "own_2", city.clock.now(), limit=5)
     assert (item.payload["run"], item.attempts) == (claimed, 0)
 
@@ -206,17 +207,17 @@ def test_a_run_that_ended_meanwhile_is_no_error_for_who_wanted_to_end_it(city: C
     city.add("a")
     run = city.run_now("a").run
     city.finish(run)
-    ending = runs.Ending(RunState.TIMED_OUT, "deadline_exceeded")
+    ending = review.Ending(RunState.TIMED_OUT, "deadline_exceeded")
     by = By(Mover.FINALIZER, "finalizer")
-    assert city.run(runs.end_if_active, run, ending, by, ids=city.ids, act=city.act) is None
+    assert city.run(review.end_if_active, run, ending, by, ids=city.ids, act=city.act) is None
 
 
 def test_nodes_long_gone_are_forgotten_unless_a_run_speaks_of_them(city: City) -> None:
     gone, other = joined(city, "own_1", "east"), joined(city, "own_2", "west")
     city.add("a")
-    city.start(city.run_now("a").run, runs.Worker("own_2", "west"))
+    city.start(city.run_now("a").run, review.Worker("own_2", "west"))
     for owner in (gone, other):
-        city.run(owners.bury, owner, act=city.act)
+        city.run(owners.expire, owner, act=city.act)
     city.advance(minutes=1)
     assert city.run(nodes.prune, before=city.clock.now()) == 1
     assert [row["name"] for row in city.read(node_shapes.rows, [])] == ["west"]
@@ -239,10 +240,10 @@ def end_stranded(city: City) -> list[str]:
     return found
 
 
-def agent_run(city: City, worker: runs.Worker) -> str:
+def agent_run(city: City, worker: review.Worker) -> str:
     """A run at work in a session of its own, whatever waited in the outbox settled."""
     from lamplighter.domain.runs.target import How, Target
-    from lamplighter.services import enriching
+    from lamplighter.services.runs import enriching
 
     city.add("agent", agent={"prompt": "Go."})
     run = city.run_now("agent").run
@@ -267,8 +268,8 @@ def test_a_node_that_comes_back_while_its_runs_are_given_up_has_each_or_has_it_n
     for number in range(8):
         city.add(f"a{number}")
         fired.append(city.run_now(f"a{number}").run)
-        city.start(fired[-1], runs.Worker("own_1", "east"))
-    city.run(owners.bury, dead, act=city.act)
+        city.start(fired[-1], review.Worker("own_1", "east"))
+    city.run(owners.expire, dead, act=city.act)
     city.advance(minutes=6)
     enlisted(city, "own_2")  # it has not said yet where it works
     now = city.clock.now()
@@ -277,7 +278,7 @@ def test_a_node_that_comes_back_while_its_runs_are_given_up_has_each_or_has_it_n
         return nodes.end_stranded(tx, before=now - GRACE, ids=city.ids, act=city.act)
 
     def take_up(tx: Tx) -> list[str]:
-        return [row.run.id for row in runs.adopt(tx, runs.Worker("own_2", "east"), now, limit=2)]
+        return [row.run.id for row in review.adopt(tx, review.Worker("own_2", "east"), now, limit=2)]
 
     answers = ask_at_once([give_up, take_up, take_up, give_up, take_up])
     assert Counter(run for answer in answers for run in answer) == Counter(fired)
@@ -294,7 +295,7 @@ def test_several_may_end_what_is_overdue(
         city.run_now(f"a{number}")
     city.advance(minutes=2)
     act = city.act
-    ask_at_once([lambda tx: runs.time_out(tx, ids=city.ids, act=act)] * 5)
+    ask_at_once([lambda tx: review.time_out(tx, ids=city.ids, act=act)] * 5)
     for number in range(5):
         (row,) = city.runs_of(f"a{number}")
         assert row.run.state is RunState.TIMED_OUT

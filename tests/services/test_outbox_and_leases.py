@@ -8,7 +8,8 @@ from automation_city import City
 from lamplighter.domain.delivery.outbox import MOST_ATTEMPTS, MOST_RECOVERIES, NotClaimed
 from lamplighter.domain.runs.lease import LeaseLost
 from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState
-from lamplighter.services import outbox, owners, retention, runs
+from lamplighter.services import outbox, owners, retention
+from lamplighter.services.runs import review
 from lamplighter.store.owners import Owner
 
 
@@ -23,28 +24,28 @@ def test_a_dead_owner_loses_leases_and_claims_at_once_and_at_no_cost(city: City)
     city.add("a", gate="cooldown", interval="1h")
     city.add("b", gate="cooldown", interval="1h")
     fired = city.tick().fired
-    worker = runs.Worker(dead.id, "here")
+    worker = review.Worker(dead.id, "here")
     running = city.start(fired[0], worker)
     (claimed,) = city.run(outbox.claim_due, dead.id, city.clock.now(), limit=5)
-    assert city.run(owners.bury, dead, act=city.act) == owners.TakenBack(leases=1, items=1)
+    assert city.run(owners.expire, dead, act=city.act) == owners.TakenBack(leases=1, items=1)
     (lost,) = city.events("owner.lost")
     assert (lost.payload["leases"], lost.payload["items"]) == (1, 1)
     (again,) = city.run(outbox.claim_due, "own_new", city.clock.now(), limit=5)
     assert (again.id, again.attempts, again.recoveries) == (claimed.id, 0, 1)
-    (adopted,) = city.run(runs.adopt, runs.Worker("own_new", "here"), city.clock.now())
+    (adopted,) = city.run(review.adopt, review.Worker("own_new", "here"), city.clock.now())
     assert adopted.run.id == running.run.id
     assert adopted.run.lease.version == running.run.lease.version + 1
     by = By(Mover.WORKER, "worker", running.run.lease.version)
     with pytest.raises(LeaseLost):
-        city.run(runs.end, running.run.id, runs.Ending(RunState.SUCCEEDED), by, ids=city.ids, act=city.act)
+        city.run(review.end, running.run.id, review.Ending(RunState.SUCCEEDED), by, ids=city.ids, act=city.act)
 
 
 def test_another_machine_does_not_adopt_what_it_cannot_see(city: City) -> None:
     dead = owner(city, "own_dead")
     city.add("a", gate="cooldown", interval="1h")
-    city.start(city.tick().fired[0], runs.Worker(dead.id, "there"))
-    city.run(owners.bury, dead, act=city.act)
-    assert city.run(runs.adopt, runs.Worker("own_new", "here"), city.clock.now()) == []
+    city.start(city.tick().fired[0], review.Worker(dead.id, "there"))
+    city.run(owners.expire, dead, act=city.act)
+    assert city.run(review.adopt, review.Worker("own_new", "here"), city.clock.now()) == []
 
 
 def test_an_item_that_kills_worker_after_worker_fails_its_run(city: City) -> None:
@@ -53,7 +54,7 @@ def test_an_item_that_kills_worker_after_worker_fails_its_run(city: City) -> Non
     for number in range(MOST_RECOVERIES):
         dead = owner(city, f"own_{number}")
         city.run(outbox.claim_due, dead.id, city.clock.now(), limit=1)
-        city.run(owners.bury, dead, act=city.act)
+        city.run(owners.expire, dead, act=city.act)
     assert (city.get(run).run.state, city.get(run).run.reason) == (RunState.FAILED, "delivery_failed")
 
 
@@ -65,7 +66,7 @@ def test_a_hung_worker_loses_its_claim_after_five_minutes_and_its_result_does_no
     city.advance(minutes=6)
     assert city.run(outbox.take_back_hung, ids=city.ids, act=city.act) == 1
     with pytest.raises(NotClaimed):
-        city.run(runs.start, item, runs.Worker("own_hung", "here"), city.clock.now())
+        city.run(review.start, item, review.Worker("own_hung", "here"), city.clock.now())
     (again,) = city.run(outbox.claim_due, "own_new", city.clock.now(), limit=1)
     assert again.attempts == 1
 
@@ -85,10 +86,10 @@ def test_a_lost_item_comes_back(city: City) -> None:
     city.add("a", gate="cooldown", interval="1h")
     (run,) = city.tick().fired
     city.run(lambda tx: tx.db.execute("DELETE FROM outbox", {}))
-    assert city.run(runs.sweep, ids=city.ids, act=city.act) == 0
+    assert city.run(review.sweep, ids=city.ids, act=city.act) == 0
     city.advance(minutes=2)
-    assert city.run(runs.sweep, ids=city.ids, act=city.act) == 1
-    assert city.run(runs.sweep, ids=city.ids, act=city.act) == 0
+    assert city.run(review.sweep, ids=city.ids, act=city.act) == 1
+    assert city.run(review.sweep, ids=city.ids, act=city.act) == 0
     city.finish(run)
 
 
@@ -97,26 +98,26 @@ def test_cancel_ends_it_and_a_late_worker_is_refused(city: City) -> None:
     (run,) = city.tick().fired
     started = city.start(run)
     held = {run: started.run.lease.version}
-    assert city.read(runs.lost_among, held, "own_test") == set()
-    city.run(runs.cancel, run, ids=city.ids, act=city.act)
-    assert city.read(runs.lost_among, held, "own_test") == {run}
+    assert city.read(review.lost_among, held, "own_test") == set()
+    city.run(review.cancel, run, ids=city.ids, act=city.act)
+    assert city.read(review.lost_among, held, "own_test") == {run}
     by = By(Mover.WORKER, "worker", started.run.lease.version)
     with pytest.raises(IllegalMove):
-        city.run(runs.end, run, runs.Ending(RunState.SUCCEEDED), by, ids=city.ids, act=city.act)
+        city.run(review.end, run, review.Ending(RunState.SUCCEEDED), by, ids=city.ids, act=city.act)
     with pytest.raises(IllegalMove):
-        city.run(runs.cancel, run, ids=city.ids, act=city.act)
-    again = city.run(runs.retry, run, ids=city.ids, act=city.act)
+        city.run(review.cancel, run, ids=city.ids, act=city.act)
+    again = city.run(review.retry, run, ids=city.ids, act=city.act)
     assert (again.run.retries, again.run.trigger_event) == (run, started.run.trigger_event)
 
 
 def test_nothing_is_claimed_in_a_paused_city(city: City) -> None:
-    from lamplighter.services import automations
+    from lamplighter.services.automations import editing
 
     city.add("a", gate="cooldown", interval="1h")
     city.tick()
-    city.run(automations.pause, act=city.act)
+    city.run(editing.pause, act=city.act)
     assert city.run(outbox.claim_due, "own_1", city.clock.now(), limit=5) == []
-    city.run(automations.resume, act=city.act)
+    city.run(editing.resume, act=city.act)
     assert len(city.run(outbox.claim_due, "own_1", city.clock.now(), limit=5)) == 1
 
 
@@ -126,9 +127,9 @@ def test_a_lease_is_renewed_by_its_holder_only(city: City) -> None:
     started = city.start(run)
     held = {run: started.run.lease.version}
     city.advance(minutes=4)
-    assert city.run(runs.renew, held, "own_test", city.clock.now()) == set()
+    assert city.run(review.renew, held, "own_test", city.clock.now()) == set()
     assert city.get(run).run.lease.expires_at == city.clock.now() + timedelta(minutes=5)
-    assert city.run(runs.renew, held, "own_other", city.clock.now()) == {run}
+    assert city.run(review.renew, held, "own_other", city.clock.now()) == {run}
 
 
 def test_old_records_go_with_their_tracking_beads_and_what_is_under_way_stays(city: City) -> None:

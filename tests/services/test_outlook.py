@@ -6,7 +6,7 @@ from typing import Any
 from automation_city import City
 
 from lamplighter.domain.automations.gates import Checked
-from lamplighter.services import automations, outlook
+from lamplighter.services.automations import editing, outlook
 
 
 def checked(city: City, **keys: Any) -> dict[str, dict[str, Any]]:
@@ -52,7 +52,7 @@ def test_explain_tells_of_the_pause_the_gate_and_the_last_run(city: City) -> Non
     city.add("tidy", gate="cooldown", interval="24h")
     run = city.tick().fired[0]
     city.finish(run, "failed", "exit_1")
-    city.run(automations.pause, act=city.act)
+    city.run(editing.pause, act=city.act)
     told = " ".join(city.read(outlook.explained, "tidy", now=city.clock.now(), rules=city.rules))
     assert "paused" in told
     assert "cooldown" in told

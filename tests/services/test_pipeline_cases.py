@@ -29,12 +29,13 @@ from lamplighter.domain.runs.target import NotSelected, Selected, Target, resolv
 from lamplighter.domain.runs.verdict import Fail, SessionSeen, SessionState, TimeOut, verdict
 from lamplighter.domain.sessions.transcript import Text, Usage
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import completing, configurations, enriching, executing, finalizing, outbox, runs, transcripts
+from lamplighter.services import configurations, outbox
+from lamplighter.services.runs import completing, enriching, executing, finalizing, review, transcripts
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.sessions import SessionRow
 
-WORKER = runs.Worker("own_test", "here")
-OTHER = runs.Worker("own_other", "here")
+WORKER = review.Worker("own_test", "here")
+OTHER = review.Worker("own_other", "here")
 AGENT = {"prompt": "Light the lamps."}
 
 
@@ -44,7 +45,7 @@ def run(city: City) -> str:
     return city.run_now("sweep").run
 
 
-def claim(city: City, run: str, worker: runs.Worker = WORKER) -> Item:
+def claim(city: City, run: str, worker: review.Worker = WORKER) -> Item:
     items: list[Item] = city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=1, run=run)
     return items[0]
 
@@ -81,7 +82,7 @@ def running(city: City, run: str, *, session: str | None = "ses_1") -> RunRow:
 
 
 def action(city: City, run: str) -> AgentAction:
-    found = runs.snapshots_of(city.get(run).run).action
+    found = review.snapshots_of(city.get(run).run).action
     assert isinstance(found, AgentAction)
     return found
 
@@ -102,7 +103,7 @@ def items(city: City, run: str) -> list[tuple[str, str]]:
 
 
 def timeline(city: City, run: str) -> list[str]:
-    return [one["type"] for one in city.read(runs.show, run)["events"]]
+    return [one["type"] for one in city.read(review.show, run)["events"]]
 
 
 def trigger_status(city: City, run: str) -> str:
@@ -138,7 +139,7 @@ def test_case_12_an_enriching_run_is_taken_up_without_telling_its_start_again(ci
     city.advance(minutes=5, seconds=1)
     row = city.run(enriching.enrich, claim(city, run, OTHER), OTHER, ids=city.ids, act=city.act)
     assert row.run.state is RunState.READY
-    events = city.read(runs.show, run)["events"]
+    events = city.read(review.show, run)["events"]
     assert [(one["from"], one["to"]) for one in events if one["type"] == "status_transition"] == [
         ("queued", "enriching"), ("enriching", "ready"),
     ]  # fmt: skip
@@ -191,7 +192,7 @@ def configure(city: City, *names: str) -> None:
 
 
 def targets(city: City, run: str) -> list[Any]:
-    events = city.read(runs.show, run)["events"]
+    events = city.read(review.show, run)["events"]
     return [one["data"] for one in events if one["type"] == "target_resolved"]
 
 
@@ -253,7 +254,7 @@ def test_case_19_running_comes_before_the_session_and_both_keys_are_on_record(ci
     assert (row.run.state, row.run.session_id, row.facts.prompt_sent_at) == (RunState.RUNNING, None, None)
     start = executing.Began(SessionRow("ses_1", run, None, run, "subprocess", "here", 7, city.clock.now()), "none")
     city.run(executing.began, run, start, city.act)
-    events = city.read(runs.show, run)["events"]
+    events = city.read(review.show, run)["events"]
     assert [one["type"] for one in events][-3:] == ["status_transition", "session_created", "prompt_sent"]
     assert [one["data"]["key"] for one in events[-2:]] == [session_key(run), prompt_key(run)]
 
@@ -335,7 +336,7 @@ def test_a_late_completion_is_recorded_and_refused(city: City, run: str) -> None
         complete(city, a_completion(run))
     row = city.get(run)
     assert (row.run.state, row.run.completion_id) == (RunState.TIMED_OUT, None)
-    (late,) = [one for one in city.read(runs.show, run)["events"] if one["type"] == "late_completion"]
+    (late,) = [one for one in city.read(review.show, run)["events"] if one["type"] == "late_completion"]
     assert late["data"]["summary_markdown"] == "Lit."
 
 
@@ -345,14 +346,14 @@ def test_of_many_late_completions_the_first_is_recorded(city: City, run: str) ->
     for word in ("first", "second", "third"):
         with pytest.raises(TooLate):
             complete(city, a_completion(run, summary_markdown=word))
-    late = [one for one in city.read(runs.show, run)["events"] if one["type"] == "late_completion"]
+    late = [one for one in city.read(review.show, run)["events"] if one["type"] == "late_completion"]
     assert [one["data"]["summary_markdown"] for one in late] == ["first"]
 
 
 def judged(city: City, run: str, session: SessionSeen | None, rules: Runs | None = None) -> RunRow:
     """What the finalizer does with one candidate."""
     row = city.get(run)
-    policy = finalizing.policy_of(runs.snapshots_of(row.run), rules or Runs())
+    policy = finalizing.policy_of(review.snapshots_of(row.run), rules or Runs())
     found = verdict(row.run, session, city.clock.now(), policy)
     city.run(finalizing.settle, run, found, ids=city.ids, act=Act("finalizer", city.clock.now()))
     return city.get(run)
@@ -431,7 +432,7 @@ def test_keeping_a_lease_is_no_sign_of_life(city: City, run: str) -> None:
     held = {run: running(city, run).run.lease.version}
     for _ in range(11):
         city.advance(minutes=3)
-        assert city.run(runs.renew, held, WORKER.owner, city.clock.now()) == set()
+        assert city.run(review.renew, held, WORKER.owner, city.clock.now()) == set()
     assert candidates(city) == [run]
     judged(city, run, LIVING)
     assert "run_quiet" in timeline(city, run)
@@ -484,7 +485,7 @@ def test_usage_is_added_up_once_and_a_budget_ends_the_run(city: City) -> None:
     assert (spent.tokens, spent.cost) == (132, pytest.approx(0.6))
     row = city.get(run)
     assert (row.facts.tokens, row.run.cost) == (132, pytest.approx(0.6))
-    policy = finalizing.policy_of(runs.snapshots_of(row.run), Runs())
+    policy = finalizing.policy_of(review.snapshots_of(row.run), Runs())
     found = verdict(row.run, LIVING, city.clock.now(), policy, spent=spent)
     assert isinstance(found, Fail)
     assert (found.reason, found.stop_session) == ("budget_cost", True)
@@ -503,7 +504,7 @@ def test_a_transcript_is_bounded_and_goes_on_counting(city: City, run: str) -> N
 def test_a_retry_is_a_new_run_linked_to_the_old_one(city: City, run: str) -> None:
     running(city, run)
     complete(city, a_completion(run, outcome="failed"))
-    again = city.run(runs.retry, run, ids=city.ids, act=city.act)
+    again = city.run(review.retry, run, ids=city.ids, act=city.act)
     assert (again.run.state, again.run.retries, again.run.attempt) == (RunState.QUEUED, run, 1)
     assert (again.run.session_id, again.facts.node, again.run.completion_id) == (None, None, None)
     assert items(city, again.run.id) == [("enqueue_enrich", "pending")]
@@ -511,7 +512,7 @@ def test_a_retry_is_a_new_run_linked_to_the_old_one(city: City, run: str) -> Non
 
 def test_cancelling_stops_the_session(city: City, run: str) -> None:
     running(city, run)
-    city.run(runs.cancel, run, ids=city.ids, act=city.act)
+    city.run(review.cancel, run, ids=city.ids, act=city.act)
     assert ("stop_session", "pending") in items(city, run)
     with pytest.raises(TooLate):
         complete(city, a_completion(run))

@@ -11,14 +11,14 @@ from lamplighter.domain.city.model import City as CityConfig
 from lamplighter.domain.city.model import Workspace
 from lamplighter.domain.runs.completion import Completion, parse
 from lamplighter.domain.runs.prompt import completion_id
-from lamplighter.services import automations
-from lamplighter.services.completing import Completions, DirectCompletions
+from lamplighter.services.automations import editing
+from lamplighter.services.automations.tools import ToolAutomations
 from lamplighter.services.configurations import Configurations
 from lamplighter.services.rules import Rules
-from lamplighter.services.tool_automations import ToolAutomations
-from lamplighter.store.place import open_store
+from lamplighter.services.runs.completing import Completions, DirectCompletions
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Store, Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import open_store
 
 DEFINITION = {"name": "n", "exec": "true", "gate": "manual"}
 OF_READING = Caller("reader", frozenset({Verb.READ}))
@@ -73,7 +73,7 @@ async def test_a_run_s_token_neither_sees_nor_makes_automations(city: City, stor
     for caller in (of_run(two[0]), OF_READING):
         with pytest.raises(Forbidden):
             await service.create(DEFINITION, caller=caller)
-    assert [row.scoped_name for row in city.read(automations.every)] == ["sweep"]
+    assert [row.scoped_name for row in city.read(editing.every)] == ["sweep"]
 
 
 async def test_what_a_tool_makes_waits_for_a_person_whatever_it_says(city: City, store: Store) -> None:

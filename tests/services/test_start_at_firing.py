@@ -8,18 +8,20 @@ from automation_city import City
 from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.model import By, Mover, RunState
-from lamplighter.services import due, firing, outbox, runs
-from lamplighter.services.workers import Starter
+from lamplighter.services import outbox
+from lamplighter.services.automations import due, firing
+from lamplighter.services.runs import review
+from lamplighter.services.runs.workers import StartGrant
 from lamplighter.store.runs import StaleRun
 
-ME = runs.Worker("own_me", "here")
-OTHER = runs.Worker("own_other", "here")
+ME = review.Worker("own_me", "here")
+OTHER = review.Worker("own_other", "here")
 
 
-def fire(city: City, name: str, starter: Starter | None) -> firing.Fired:
+def fire(city: City, name: str, start_grant: StartGrant | None) -> firing.Fired:
     wanted = firing.ByHand(name, {"why": "a test"})
     found: firing.Fired = city.run(
-        firing.run_by_hand, wanted, rules=city.rules, ids=city.ids, act=city.act, starter=starter
+        firing.run_by_hand, wanted, rules=city.rules, ids=city.ids, act=city.act, start_grant=start_grant
     )
     return found
 
@@ -31,7 +33,7 @@ def waiting(city: City) -> list[Any]:
 
 def test_it_runs_as_soon_as_it_is_fired_under_its_starters_lease_and_nothing_waits_for_it(city: City) -> None:
     city.add("now")
-    fired = fire(city, "now", Starter(ME, 1))
+    fired = fire(city, "now", StartGrant(ME, 1))
     assert fired.started is not None
     row = city.get(fired.run)
     assert row == fired.started.row
@@ -44,10 +46,10 @@ def test_it_runs_as_soon_as_it_is_fired_under_its_starters_lease_and_nothing_wai
 
 def test_its_timeline_and_its_trigger_are_those_of_a_run_that_waited_for_its_start(city: City) -> None:
     city.add("now", overlap="allow")
-    at_once = fire(city, "now", Starter(ME, 1))
+    at_once = fire(city, "now", StartGrant(ME, 1))
     later = fire(city, "now", None)
     assert later.started is None
-    started = city.run(runs.take_due, ME, city.clock.now(), limit=1).started[0]
+    started = city.run(review.take_due, ME, city.clock.now(), limit=1).started[0]
 
     def told(run: str) -> list[tuple[Any, ...]]:
         events = city.read(lambda tx: tx.runs.events(run))
@@ -61,17 +63,17 @@ def test_its_timeline_and_its_trigger_are_those_of_a_run_that_waited_for_its_sta
 
 
 @pytest.mark.parametrize(
-    "starter",
+    "start_grant",
     [
-        Starter(ME, 0),
-        Starter(ME, 1, Reach("here", frozenset({"api"}), frozenset())),
-        Starter(ME, 1, Reach("here", frozenset({"web"}), frozenset({"enqueue_execute"}))),
+        StartGrant(ME, 0),
+        StartGrant(ME, 1, Reach("here", frozenset({"api"}), frozenset())),
+        StartGrant(ME, 1, Reach("here", frozenset({"web"}), frozenset({"enqueue_execute"}))),
     ],
     ids=["without room", "in a rig it does not have", "of a kind it leaves to others"],
 )
-def test_what_it_may_not_start_waits_for_whoever_may(city: City, starter: Starter) -> None:
+def test_what_it_may_not_start_waits_for_whoever_may(city: City, start_grant: StartGrant) -> None:
     name = city.add("there", rig="web").scoped_name
-    fired = fire(city, name, starter)
+    fired = fire(city, name, start_grant)
     assert fired.started is None
     assert city.get(fired.run).run.state is RunState.READY
     assert [item.payload["run"] for item in waiting(city)] == [fired.run]
@@ -79,13 +81,13 @@ def test_what_it_may_not_start_waits_for_whoever_may(city: City, starter: Starte
 
 def test_in_a_rig_that_it_has_it_starts_it(city: City) -> None:
     name = city.add("there", rig="web").scoped_name
-    assert fire(city, name, Starter(ME, 1, Reach("here", frozenset({"web"})))).started is not None
+    assert fire(city, name, StartGrant(ME, 1, Reach("here", frozenset({"web"})))).started is not None
 
 
 @pytest.mark.parametrize("keys", [{"agent": {"prompt": "do it", "preset": "shell"}}, {"formula": "feature"}])
 def test_what_has_more_stages_goes_through_them(city: City, keys: dict[str, Any]) -> None:
     city.add("staged", **keys)
-    fired = fire(city, "staged", Starter(ME, 1))
+    fired = fire(city, "staged", StartGrant(ME, 1))
     assert fired.started is None
     assert [item.payload["run"] for item in waiting(city)] == [fired.run]
 
@@ -94,8 +96,8 @@ def test_a_pass_over_due_triggers_starts_as_many_as_there_is_room_for(city: City
     for number in range(5):
         city.add(f"due{number}", gate="cooldown", interval="1h")
     act = Act("controller", city.clock.now())
-    looked: due.Looked = city.run(
-        due.fire_due, limit=10, rules=city.rules, ids=city.ids, act=act, starter=Starter(ME, 2)
+    looked: due.PassReport = city.run(
+        due.fire_due, limit=10, rules=city.rules, ids=city.ids, act=act, start_grant=StartGrant(ME, 2)
     )
     assert len(looked.fired) == 5
     assert [one.row.run.id for one in looked.started] == looked.fired[:2]
@@ -105,7 +107,7 @@ def test_a_pass_over_due_triggers_starts_as_many_as_there_is_room_for(city: City
 def test_one_cause_starts_one_run(city: City) -> None:
     city.add("now", overlap="allow")
     wanted = firing.ByHand("now", key="same")
-    keys = {"rules": city.rules, "ids": city.ids, "act": city.act, "starter": Starter(ME, 1)}
+    keys = {"rules": city.rules, "ids": city.ids, "act": city.act, "start_grant": StartGrant(ME, 1)}
     first = city.run(firing.run_by_hand, wanted, **keys)
     again = city.run(firing.run_by_hand, wanted, **keys)
     assert (again.run, again.bead, again.started) == (first.run, first.bead, None)
@@ -123,18 +125,18 @@ def test_a_repeated_request_is_told_of_its_run_whatever_has_become_of_the_automa
 
 def test_its_holder_ends_it_as_he_knows_it_and_not_when_it_went_to_another(city: City) -> None:
     city.add("now", overlap="allow")
-    mine, lost = (fire(city, "now", Starter(ME, 1)).started for _ in range(2))
+    mine, lost = (fire(city, "now", StartGrant(ME, 1)).started for _ in range(2))
     assert mine is not None
     assert lost is not None
     city.run(lambda tx: tx.runs.void_leases(ME.owner, now=city.clock.now()))
-    adopted = {row.run.id: row for row in city.run(runs.adopt, OTHER, city.clock.now())}
+    adopted = {row.run.id: row for row in city.run(review.adopt, OTHER, city.clock.now())}
     by = By(Mover.WORKER, "worker", lost.row.run.lease.version)
-    done = runs.Ending(RunState.SUCCEEDED, exit_code=0, output_tail="well")
+    done = review.Ending(RunState.SUCCEEDED, exit_code=0, output_tail="well")
     with pytest.raises(StaleRun):
-        city.run(runs.end_held, lost.row, done, by, ids=city.ids, act=city.act)
+        city.run(review.end_held, lost.row, done, by, ids=city.ids, act=city.act)
     assert city.get(lost.row.run.id).run.state is RunState.RUNNING
     row = adopted[mine.row.run.id]
-    city.run(runs.end_held, row, done, By(Mover.WORKER, "worker", 2), ids=city.ids, act=city.act)
+    city.run(review.end_held, row, done, By(Mover.WORKER, "worker", 2), ids=city.ids, act=city.act)
     ended = city.get(row.run.id)
     assert (ended.run.state, ended.run.exit_code, ended.run.output_tail) == (RunState.SUCCEEDED, 0, "well")
     assert (ended.run.lease.owner, ended.run.ended_at) == (None, city.clock.now())

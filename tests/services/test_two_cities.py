@@ -9,9 +9,9 @@ from automation_city import City
 from two_cities_story import CALLS, Call, Known, told
 
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.db import Db
-from lamplighter.store.place import Place, PostgresPlace, SqlitePlace, open_direct
+from lamplighter.store.engine.db import Db
 from lamplighter.store.tx import DirectStore, Tx
+from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, open_direct
 from lamplighter.testing.clock import FakeClock
 
 OTHER, OURS = "cty_1", "cty_2"
@@ -46,7 +46,7 @@ def test_a_city_neither_sees_nor_touches_another_in_the_same_database(
     try:
         first.transact(lambda tx: tx.cities.ensure("other", fake_clock.now()))
         known = told(City(place, first, fake_clock, ids))
-        tables = first.transact(_tables, postgres=isinstance(place, PostgresPlace))
+        tables = first.transact(_tables, postgres=isinstance(place, PostgresUrl))
         first.transact(_copy, tables, OTHER, OURS)
         first.transact(_older, tables)
         beside = {name: _asked(ours, call, known, tables) for name, call in CALLS.items()}
@@ -61,7 +61,7 @@ def test_a_city_neither_sees_nor_touches_another_in_the_same_database(
 
 
 def test_a_city_that_has_nothing_sees_nothing_of_another(
-    sqlite_place: SqlitePlace, fake_clock: FakeClock, ids: IdSource
+    sqlite_place: SqliteUrl, fake_clock: FakeClock, ids: IdSource
 ) -> None:
     """On one database: the statements are the same on both, and what fails costs a server much."""
     first, ours = open_direct(sqlite_place, OTHER), open_direct(sqlite_place, OURS)

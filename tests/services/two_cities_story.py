@@ -10,14 +10,15 @@ from automation_city import City
 from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import BeadFilter, BeadStatus, NewBead
 from lamplighter.domain.city.model import Configuration
+from lamplighter.domain.cluster.nodes import Node, NodeState
 from lamplighter.domain.delivery.effects import Effect, EffectState
 from lamplighter.domain.events import EventFilter
-from lamplighter.domain.nodes.model import Node, NodeState
 from lamplighter.domain.runs.lease import void
 from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.sessions.crashes import SessionHistory
 from lamplighter.domain.sessions.model import SessionName
-from lamplighter.services import beads, configurations, outbox, runs
+from lamplighter.services import beads, configurations, outbox
+from lamplighter.services.runs import review
 from lamplighter.store.agents import AgentStart
 from lamplighter.store.artifacts import ArtifactRow
 from lamplighter.store.owners import Owner
@@ -27,7 +28,7 @@ from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.triggers import BLOCKED
 from lamplighter.store.tx import Tx
 
-HERE = runs.Worker("own_gone", "here")
+HERE = review.Worker("own_gone", "here")
 MAYOR = SessionName("gc-town-mayor")
 
 
@@ -306,7 +307,7 @@ CALLS: dict[str, Call] = {
     "owners.on_node": lambda tx, _: tx.owners.on_node("here"),
     "owners.place": _place,
     "owners.remove": lambda tx, _: [tx.owners.remove(one) for one in ("own_left", "own_leftb")],
-    "owners.ghosts": lambda tx, _: tx.owners.ghosts(),
+    "owners.stale_claims": lambda tx, _: tx.owners.stale_claims(),
     "runs.insert": lambda tx, k: tx.runs.insert(
         RunRow(replace(_run(tx, k.waiting).run, id="run_9", trigger_event="tev_9"), _run(tx, k.waiting).facts),
         [NewRunEvent("run_9", k.later, "run_created", "a")],

@@ -19,19 +19,21 @@ from lamplighter.domain.access import run_token
 from lamplighter.domain.events import Event, EventFilter
 from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.domain.runs.target import resolve
-from lamplighter.services import automations, configurations, enriching, executing, firing, outbox, runs
-from lamplighter.services.completing import Completions
+from lamplighter.services import configurations, outbox
+from lamplighter.services.automations import editing, firing
+from lamplighter.services.automations.tools import ToolAutomations
 from lamplighter.services.configurations import Configurations
-from lamplighter.services.tool_automations import ToolAutomations
-from lamplighter.store.place import open_store
+from lamplighter.services.runs import enriching, executing, review
+from lamplighter.services.runs.completing import Completions
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.run_rows import RunRow
 from lamplighter.store.sessions import SessionRow
 from lamplighter.store.tx import Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import open_store
 from lamplighter.web.server import WebServer, build
 
 AGENT = {"name": "light", "gate": "manual", "overlap": "allow", "agent": {"prompt": "Light the lamps."}}
-WORKER = runs.Worker("own_test", "here")
+WORKER = review.Worker("own_test", "here")
 
 
 @dataclass
@@ -64,7 +66,7 @@ class Served:
         return await self.call("POST", self.complete_path, headers=headers, body=self.completion(**changes))
 
     def row(self, run: str = "") -> RunRow:
-        return self.opened.store.read(runs.get, run or self.run)
+        return self.opened.store.read(review.get, run or self.run)
 
     def timeline(self, run: str = "") -> list[str]:
         """The types of the run's events."""
@@ -101,7 +103,9 @@ def at_work(tx: Tx, opened: OpenCity) -> str:
     enriching.enrich(tx, enrich, WORKER, ids=ids, act=act)
     items = outbox.claim_due(tx, WORKER.owner, act.at, limit=10, run=run)
     (execute,) = [item for item in items if item.kind == "enqueue_execute"]
-    target = resolve(executing.wish_of(runs.snapshots_of(runs.get(tx, run).run).action), configurations.candidates(tx))
+    target = resolve(
+        executing.wish_of(review.snapshots_of(review.get(tx, run).run).action), configurations.candidates(tx)
+    )
     executing.begin(tx, execute, target, WORKER, ids=ids, act=act)
     session = SessionRow(f"ses_{run}", run, None, run, "subprocess", "here", 7, act.at)
     executing.began(tx, run, executing.Began(session, isolation="none"), act)
@@ -115,7 +119,7 @@ def _rules(opened: OpenCity) -> Any:
 @asynccontextmanager
 async def served(root: Path) -> AsyncIterator[Served]:
     opened = a_town(root)
-    opened.store.transact(automations.create, AGENT, rules=_rules(opened), ids=opened.ids, act=opened.act())
+    opened.store.transact(editing.create, AGENT, rules=_rules(opened), ids=opened.ids, act=opened.act())
     run, other = [opened.store.transact(at_work, opened) for _ in range(2)]
     store = open_store(opened.place, opened.paths.city_id(), Wakes())
     tools = toolbox(

@@ -126,7 +126,7 @@ async def test_a_bug_tells_nothing_of_its_inside(city: Served, monkeypatch: pyte
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("lamplighter.services.completing.Completions.complete", broken)
+    monkeypatch.setattr("lamplighter.services.runs.completing.Completions.complete", broken)
     found = await city.complete(city.of_run())
     assert found.status_code == 500
     assert "secret" not in found.text

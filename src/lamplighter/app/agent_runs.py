@@ -9,7 +9,7 @@ from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
 from lamplighter.app.sessions import open_named
 from lamplighter.app.wiring import OpenCity
-from lamplighter.daemon.automations import Agents
+from lamplighter.daemon.automation_loops import Agents
 from lamplighter.domain.city.model import City
 from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.ports.selector import Selector
@@ -44,6 +44,6 @@ def artifact_store(opened: OpenCity, city: City) -> ArtifactStore:
 
 def _selector(opened: OpenCity) -> Selector:
     """Its HTTP client is loaded when a model is first asked."""
-    from lamplighter.app.selecting import LazySelector
+    from lamplighter.app.lazy_selector import LazySelector
 
     return LazySelector(opened.settings.env)

@@ -8,16 +8,16 @@ from typing import Any
 
 from lamplighter.adapters.files.toml import text_of
 from lamplighter.app.automations import command_parent, command_runner, rules_of
+from lamplighter.app.inline_run import refresh_definitions
 from lamplighter.app.wiring import OpenCity
-from lamplighter.app.work_here import refresh_definitions
+from lamplighter.daemon.active_config import ActiveConfig
 from lamplighter.daemon.conditions import check_command
-from lamplighter.daemon.scene import Scene
 from lamplighter.domain.automations.gates import Checked
 from lamplighter.domain.automations.model import Condition
 from lamplighter.domain.automations.templates import TEMPLATES, from_template
 from lamplighter.kit import toml_text
 from lamplighter.kit.errors import UsageError
-from lamplighter.services import automations, outlook
+from lamplighter.services.automations import editing, outlook
 from lamplighter.services.rules import Rules
 
 
@@ -61,7 +61,7 @@ def history(city: OpenCity, name: str, *, limit: int) -> list[dict[str, Any]]:
 
 def create(city: OpenCity, body: Mapping[str, Any]) -> dict[str, Any]:
     rules = in_step(city)
-    row = city.store.transact(automations.create, body, source="cli", rules=rules, ids=city.ids, act=city.act())
+    row = city.store.transact(editing.create, body, source="cli", rules=rules, ids=city.ids, act=city.act())
     return shown(city, row.scoped_name)
 
 
@@ -70,32 +70,32 @@ def create_from_template(
 ) -> dict[str, Any]:
     rules = in_step(city)
     made = from_template(template, name=name, path=None if path is None else str(path.resolve()), rig=rig)
-    row = city.store.transact(automations.add, made, rules=rules, ids=city.ids, act=city.act())
+    row = city.store.transact(editing.add, made, rules=rules, ids=city.ids, act=city.act())
     return shown(city, row.scoped_name)
 
 
 def edit(city: OpenCity, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     rules = in_step(city)
-    row = city.store.transact(automations.edit, name, changes, rules=rules, act=city.act())
+    row = city.store.transact(editing.edit, name, changes, rules=rules, act=city.act())
     return shown(city, row.scoped_name)
 
 
 def switch(city: OpenCity, name: str, *, enabled: bool) -> dict[str, Any]:
     rules = in_step(city)
-    city.store.transact(automations.set_enabled, name, enabled=enabled, rules=rules, act=city.act())
+    city.store.transact(editing.set_enabled, name, enabled=enabled, rules=rules, act=city.act())
     return shown(city, name)
 
 
 def suspend(city: OpenCity, name: str, *, suspended: bool) -> bool:
     """False when it was so already."""
     in_step(city)
-    changed: bool = city.store.transact(automations.set_suspended, name, suspended=suspended, act=city.act())
+    changed: bool = city.store.transact(editing.set_suspended, name, suspended=suspended, act=city.act())
     return changed
 
 
 def delete(city: OpenCity, name: str) -> None:
     in_step(city)
-    city.store.transact(automations.delete, name, act=city.act())
+    city.store.transact(editing.delete, name, act=city.act())
 
 
 def exported(city: OpenCity, name: str) -> str:
@@ -103,7 +103,7 @@ def exported(city: OpenCity, name: str) -> str:
     import tomlkit
 
     in_step(city)
-    tree: dict[str, Any] = city.store.read(automations.export, name)
+    tree: dict[str, Any] = city.store.read(editing.export, name)
     return tomlkit.dumps(tree if "automation" in tree else {"automation": tree})
 
 
@@ -116,8 +116,8 @@ def imported(city: OpenCity, file: Path, *, name: str | None, rig: str | None) -
         raise UsageError(
             f"{file} is not TOML: {error}.", hint="`lamp automation export` shows what one looks like."
         ) from error
-    wanted = automations.Import(tree=tree, name=name or _name_of(file), rig=rig)
-    row = city.store.transact(automations.import_file, wanted, rules=rules, ids=city.ids, act=city.act())
+    wanted = editing.Import(tree=tree, name=name or _name_of(file), rig=rig)
+    row = city.store.transact(editing.import_file, wanted, rules=rules, ids=city.ids, act=city.act())
     return shown(city, row.scoped_name)
 
 
@@ -131,7 +131,7 @@ def templates() -> list[dict[str, Any]]:
 
 def switch_pause(city: OpenCity, *, paused: bool) -> bool:
     """False when it was so already."""
-    changed: bool = city.store.transact(automations.pause if paused else automations.resume, act=city.act())
+    changed: bool = city.store.transact(editing.pause if paused else editing.resume, act=city.act())
     return changed
 
 
@@ -149,11 +149,11 @@ def _conditions(city: OpenCity, name: str | None) -> dict[tuple[str, str], Check
         return {}
     from lamplighter.kit import aio
 
-    scene = Scene(city.config.city, in_step(city), command_parent(city.settings.env))
+    active = ActiveConfig(city.config.city, in_step(city), command_parent(city.settings.env))
     runner = command_runner(city.paths, city.clock, city.ids)
 
     async def ask(one: outlook.Standing, gate: Condition) -> Checked:
-        ended = await runner.check(check_command(scene, one.row, gate))
+        ended = await runner.check(check_command(active, one.row, gate))
         return Checked(None if ended.timed_out else ended.exit_code)
 
     async def ask_all() -> list[Checked]:

@@ -8,18 +8,18 @@ from pathlib import Path
 from lamplighter.adapters.files.automations import LayerDirectory, scan
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.formulas import read_formula
-from lamplighter.adapters.sessions.commands import ShimCommands
+from lamplighter.adapters.sessions.local.commands import ShimCommands
 from lamplighter.app.agent_runs import agents_of
 from lamplighter.app.host_zone import host_zone
 from lamplighter.app.wiring import OpenCity
-from lamplighter.daemon.automations import AutomationLoops, Outside
+from lamplighter.daemon.automation_loops import AutomationLoops, Outside
 from lamplighter.domain.automations.layers import Definitions, Override
 from lamplighter.domain.beads.formulas import Formula
 from lamplighter.domain.city.model import City
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import runs
 from lamplighter.services.rules import Rules
+from lamplighter.services.runs import review
 from lamplighter.store.tx import Store
 
 COMMANDS = "commands"
@@ -50,14 +50,14 @@ def loops_of(
     city: City,
     *,
     store: Store,
-    me: runs.Worker,
+    me: review.Worker,
     only: str | None = None,
     api_url: Callable[[], str | None] = _nowhere,
 ) -> AutomationLoops:
     """The parts of one process of the city; `me` holds its leases, `api_url` is where its tools are served."""
     outside = Outside(
         runner=command_runner(opened.paths, opened.clock, opened.ids),
-        formula=lambda name, rig: _formula(loops.scene.city, name, rig),
+        formula=lambda name, rig: _formula(loops.active.city, name, rig),
         beads=lambda: opened.beads,
         env=command_parent(opened.settings.env),
         agents=agents_of(opened, city, api_url),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lamplighter.app.one_setting import text_setting
+from lamplighter.app.config_peek import text_setting
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.acts import Act
 from lamplighter.ports.beads import BeadStore
@@ -11,7 +11,7 @@ from lamplighter.services.own_beads import OwnBeads
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.adapters.beads.exec import ExecBackend
-    from lamplighter.adapters.program import Program
+    from lamplighter.adapters.processes.program import Program
     from lamplighter.services.import_beads import Imported
 
 _OURS = ("store", "file")
@@ -62,7 +62,7 @@ def close_beads(city: OpenCity) -> None:
 
 def _script(city: OpenCity, provider: str) -> "ExecBackend":
     from lamplighter.adapters.beads.exec import ExecBackend
-    from lamplighter.adapters.program import script_path
+    from lamplighter.adapters.processes.program import script_path
 
     script = script_path(provider.removeprefix(_SCRIPT), city.paths.root, city.settings.env.get("PATH"))
     return ExecBackend(_program(city, script))
@@ -88,6 +88,6 @@ def bead_provider(city: OpenCity) -> str:
 
 
 def _program(city: OpenCity, path: str) -> "Program":
-    from lamplighter.adapters.program import Program
+    from lamplighter.adapters.processes.program import Program
 
     return Program(path, city.paths.root, city.settings.env)

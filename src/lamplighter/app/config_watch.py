@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lamplighter.adapters.files.watch import Watch
-from lamplighter.daemon.reloader import Reloader
+from lamplighter.daemon.reload import Reloader
 from lamplighter.daemon.ticks import Phase, Ticks
 from lamplighter.kit.tasks import spawn
 
@@ -37,4 +37,4 @@ class ConfigWatch:
 
     def _look(self) -> None:
         self.reloader.touch()
-        self.ticks.rouse(PHASE)
+        self.ticks.wake_phase(PHASE)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lamplighter.app.inline_run import daemon_runs
 from lamplighter.app.wiring import OpenCity
-from lamplighter.app.work_here import daemon_runs
 from lamplighter.services import configurations
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths, lay_out, make_file
 from lamplighter.adapters.files.layers import load_city
-from lamplighter.app.post import migrate_own
+from lamplighter.app.membership import migrate_own
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, host, locate
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.place import migrate, open_direct, parse_place
+from lamplighter.store.url import migrate, open_direct, parse_store_url
 
 
 def create_city(
@@ -33,7 +33,7 @@ def create_city(
     made = lay_out_demo(root) if demo else []
     made += lay_out(root, name=name, ids=IdSource(clock), host=host())
     city = load_city(root, env=settings.env).city
-    place = parse_place(city.store.url, paths.runtime)
+    place = parse_store_url(city.store.url, paths.runtime)
     if made_before and not new_database:
         migrate_own(place, paths.city_id())
     else:

@@ -124,7 +124,7 @@ def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
 
 def _store(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     from lamplighter.store.errors import StoreOld
-    from lamplighter.store.place import migrate
+    from lamplighter.store.url import migrate
 
     try:
         city.store.read(lambda tx: tx.cities.find())
@@ -191,9 +191,9 @@ def _descriptors(state: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
-    from lamplighter.app.living import node_rows
-    from lamplighter.app.post import place_of
-    from lamplighter.domain.nodes.model import where
+    from lamplighter.app.live_owners import node_rows
+    from lamplighter.app.membership import place_of
+    from lamplighter.domain.cluster.nodes import where
 
     found = node_rows(city)
     for node in found:

@@ -9,8 +9,8 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.events import Event, EventFilter
 from lamplighter.kit import aio
 from lamplighter.services import events
-from lamplighter.store.place import open_store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.url import open_store
 
 
 def follow_events(

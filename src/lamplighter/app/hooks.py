@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lamplighter.adapters.child import Call, NotStarted, TookTooLong, TooMuchOutput, run_child_here
 from lamplighter.adapters.files.workshop import branches_of, with_own
+from lamplighter.adapters.processes.child import Call, NotStarted, TookTooLong, TooMuchOutput, run_child_here
 from lamplighter.app.agents import Agents, Named
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.beads.model import POOL_LABEL, Bead, BeadFilter, BeadStatus

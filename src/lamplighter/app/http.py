@@ -14,12 +14,12 @@ from typing import Any
 
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.app.wiring import OpenCity
-from lamplighter.daemon.scene import Scene
+from lamplighter.daemon.active_config import ActiveConfig
 from lamplighter.kit import heap, log
 from lamplighter.kit.errors import Unavailable
-from lamplighter.services.completing import Completions
+from lamplighter.services.automations.tools import ToolAutomations
 from lamplighter.services.configurations import Configurations
-from lamplighter.services.tool_automations import ToolAutomations
+from lamplighter.services.runs.completing import Completions
 from lamplighter.store.tx import Store
 from lamplighter.web.listening import bound, url_of
 
@@ -60,7 +60,7 @@ class HttpServer:
     store: Store
     host: str
     port: int
-    scene: Callable[[], Scene]
+    active: Callable[[], ActiveConfig]
     shared: bool = False
     """One port for all workers of a node: whoever of them lives answers, so that programs outlive their worker."""
     kept: KeptListener = field(default_factory=KeptListener)
@@ -93,10 +93,10 @@ class HttpServer:
         if self._stopping.is_set():
             return
         completion = Completions(self.store, self.opened.clock, self.opened.ids, stopping=self._stopping)
-        automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, lambda: self.scene().rules)
+        automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, lambda: self.active().rules)
         tools = surface.toolbox(self.opened, completion=completion, automations=automations)
-        chosen = Configurations(self.store, self.opened.clock, lambda: self.scene().city)
-        reached = lambda: surface.Reached(self.host, self.scene().city.api.public_url)  # noqa: E731  asked anew each time
+        chosen = Configurations(self.store, self.opened.clock, lambda: self.active().city)
+        reached = lambda: surface.Reached(self.host, self.active().city.api.public_url)  # noqa: E731  asked anew each time
         app = web.build(surface.surface(self.opened, tools, self._ready, chosen=chosen, reached=reached))
         self._server = web.WebServer(app, listener=self._listener)
         heap.settle()  # the last of what is loaded at the start

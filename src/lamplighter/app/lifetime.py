@@ -70,10 +70,10 @@ class Lifetime:
         self.told.set()
 
 
-async def if_possible(farewell: Callable[..., Awaitable[object]], *args: Any) -> None:
+async def if_possible(stop_after_grace: Callable[..., Awaitable[object]], *args: Any) -> None:
     """A process also stops while its database is away: the next one finds what was left, and buries it."""
     try:
-        await farewell(*args)
+        await stop_after_grace(*args)
     except LampError as error:
         log.get().warning("stop.incomplete", error=error.message)
 

@@ -1,6 +1,6 @@
 """Where a city's mail is kept, by `[mail] provider`."""
 
-from lamplighter.app.one_setting import text_setting
+from lamplighter.app.config_peek import text_setting
 from lamplighter.app.wiring import OpenCity
 from lamplighter.ports.mail import Mail
 from lamplighter.services.mail import OwnMail, ToldMail
@@ -26,7 +26,7 @@ def mail_of(city: OpenCity) -> Mail:
 
 def _script(city: OpenCity, script: str) -> Mail:
     from lamplighter.adapters.mail.exec import ExecMail
-    from lamplighter.adapters.program import Program, script_path
+    from lamplighter.adapters.processes.program import Program, script_path
 
     path = script_path(script, city.paths.root, city.settings.env.get("PATH"))
     return ExecMail(Program(path, city.paths.root, city.settings.env, setting="[mail] provider"))

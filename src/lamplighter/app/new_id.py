@@ -15,8 +15,8 @@ from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import fresh_start
-from lamplighter.store.place import Place, SqlitePlace, migrate, open_direct
 from lamplighter.store.rekey import rekey_sqlite
+from lamplighter.store.url import Place, SqliteUrl, migrate, open_direct
 
 NEXT_ID = "city-id.next"
 AT_ONCE = 100
@@ -60,7 +60,7 @@ def _renewed(city: OpenCity) -> Renewed:
         (paths.runtime / name).unlink(missing_ok=True)
     own_rows = _lies_inside(place, paths.root)
     migrate(place)
-    if own_rows and isinstance(place, SqlitePlace):
+    if own_rows and isinstance(place, SqliteUrl):
         rekey_sqlite(place.path, old, new)
     ended = _settle(city, new, old)
     write_atomically(paths.id_file, city_id_text(new, paths.root, host()).encode(), mode=0o600)
@@ -109,4 +109,4 @@ def _next_id(city: OpenCity) -> str:
 
 def _lies_inside(place: Place, root: Path) -> bool:
     """Whether the rows were copied with the directory."""
-    return isinstance(place, SqlitePlace) and place.path.resolve().is_relative_to(root.resolve())
+    return isinstance(place, SqliteUrl) and place.path.resolve().is_relative_to(root.resolve())

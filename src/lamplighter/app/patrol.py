@@ -4,12 +4,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from lamplighter.adapters.files.workshop import FileWorkshop
-from lamplighter.adapters.pool_check import ShellPoolCheck
+from lamplighter.adapters.processes.pool_check import ShellPoolCheck
 from lamplighter.app.beads import bead_provider, bead_store
 from lamplighter.app.sessions import open_provider, provider_name, setup_env
 from lamplighter.app.wiring import OpenCity
-from lamplighter.daemon.memory import Memory, Where
-from lamplighter.daemon.patrol import Patrol
+from lamplighter.daemon.patrol.history import PatrolHistory, Where
+from lamplighter.daemon.patrol.loop import Patrol
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
 from lamplighter.ports.agents import Work
@@ -22,32 +22,32 @@ _OWN_BEADS = ("store", "file")
 
 
 @dataclass(frozen=True)
-class Watchtower:
+class PatrolParts:
     """The patrol and what it works with."""
 
     patrol: Patrol
     provider: SessionProvider
-    memory: Memory
+    patrol_history: PatrolHistory
 
 
 async def build_patrol(
     stack: AsyncExitStack, opened: OpenCity, config: LoadedCity, store: Store, node: str
-) -> Watchtower:
+) -> PatrolParts:
     """What it opens is closed by `stack`; sessions live on."""
     env = opened.settings.env
     provider = open_provider(opened.paths, config.city, env, clock=opened.clock, ids=opened.ids)
     stack.push_async_callback(provider.close)
-    memory = Memory(store, opened.clock, opened.ids, Where(provider_name(config.city, env), node))
+    patrol_history = PatrolHistory(store, opened.clock, opened.ids, Where(provider_name(config.city, env), node))
     patrol = Patrol.build(
         roster(config),
         provider=provider,
         workshop=FileWorkshop(opened.paths.runtime, env, opened.clock, setup_env(opened.paths, config.city, env)),
         work=_work(opened, store),
         check=ShellPoolCheck(env),
-        memory=memory,
+        patrol_history=patrol_history,
     )
     stack.push_async_callback(patrol.close)
-    return Watchtower(patrol, provider, memory)
+    return PatrolParts(patrol, provider, patrol_history)
 
 
 def _work(opened: OpenCity, store: Store) -> Work:

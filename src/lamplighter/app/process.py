@@ -24,21 +24,21 @@ from lamplighter.app.config_watch import ConfigWatch
 from lamplighter.app.create import prepare_start
 from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime, if_possible
+from lamplighter.app.membership import SAVED_COPY, become_member, join, migrate_own, peer_watch, rigs_here
 from lamplighter.app.patrol import build_patrol
-from lamplighter.app.post import SAVED_COPY, join, migrate_own, rigs_here, take_post, watchman
 from lamplighter.app.settings import Settings
 from lamplighter.app.status import on_record, whole
 from lamplighter.app.wiring import OpenCity, host
-from lamplighter.daemon.agent_phases import agent_phases
-from lamplighter.daemon.automations import log_synced
-from lamplighter.daemon.hands import Deed
-from lamplighter.daemon.holding import Holding
-from lamplighter.daemon.node_upkeep import NodeUpkeep
-from lamplighter.daemon.reloader import Candidate, Reloader
+from lamplighter.daemon.automation_loops import log_synced
+from lamplighter.daemon.cluster.leader_duties import LeaderDuties
+from lamplighter.daemon.cluster.rig_claims import RigClaims
+from lamplighter.daemon.controller import Controller
+from lamplighter.daemon.patrol.executor import Deed
+from lamplighter.daemon.patrol.phases import agent_phases
+from lamplighter.daemon.reload import Candidate, Reloader
 from lamplighter.daemon.shutdown import SessionsLeft, stop_all
 from lamplighter.daemon.store_watch import StoreWatch
 from lamplighter.daemon.ticks import Phase
-from lamplighter.daemon.tree import Controller
 from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
@@ -50,14 +50,15 @@ from lamplighter.kit.clock import SystemClock, rfc3339
 from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
-from lamplighter.services import owners, runs
+from lamplighter.services import owners
 from lamplighter.services.agents import View, agent_rows
-from lamplighter.services.definitions import Declared, Synced
+from lamplighter.services.automations.definitions import Declared, Synced
 from lamplighter.services.overview import Overview, overview
+from lamplighter.services.runs import review
+from lamplighter.store.engine.sqlite import SqliteStore
 from lamplighter.store.owners import Owner
-from lamplighter.store.place import PostgresPlace, parse_place
-from lamplighter.store.sqlite import SqliteStore
 from lamplighter.store.tx import Store, Tx
+from lamplighter.store.url import PostgresUrl, parse_store_url
 
 ACTOR = "controller"
 Warn = Callable[[str], None]
@@ -71,7 +72,7 @@ class Started:
     config: LoadedCity
     store: str
     took_over: list[Owner]
-    glance: Overview
+    peek: Overview
 
 
 def run_city(settings: Settings, *, started: Callable[[Started], None], warn: Warn | None = None) -> None:
@@ -160,7 +161,7 @@ class _Process:
             left = [one for one in patrol.verdicts.values() if one.reason or one.state is not AgentState.RUNNING]
             running = sum(one.state is AgentState.RUNNING for one in patrol.verdicts.values())
             problems = controller.ticks.problems | patrol.problems
-            return Pass(phases, list(patrol.hands.done), left, running, problems)
+            return Pass(phases, list(patrol.executor.done), left, running, problems)
 
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
         """Everything up to the first tick, with its undoing on the stack, last one first."""
@@ -168,47 +169,49 @@ class _Process:
         if found.note is not None:
             self._warn(found.note)
         config = found.config
-        place = self._place = parse_place(config.city.store.url, self._paths.runtime)
+        place = self._place = parse_store_url(config.city.store.url, self._paths.runtime)
         migrate_own(place, self._paths.city_id())
         await self._open_beads(stack, found)
-        post = self._post = await take_post(stack, self._opened, place, ACTOR, config.city.name)
-        store, owner = post.store, post.owner
-        await owners.take_control(store, post.proofs, owner, act=post.act)
+        member = self._member = await become_member(stack, self._opened, place, ACTOR, config.city.name)
+        store, owner = member.store, member.owner
+        await owners.take_control(store, member.proofs, owner, act=member.act)
         lost_after = config.city.workers.lost_after
-        node = await join(post, self._opened, rigs_here(config.city), lost_after=lost_after)
+        node = await join(member, self._opened, rigs_here(config.city), lost_after=lost_after)
         api = config.city.api
-        self._http = HttpServer(self._opened, store, api.host, api.port, lambda: self._loops.scene, kept=self._listener)
+        self._http = HttpServer(
+            self._opened, store, api.host, api.port, lambda: self._loops.active, kept=self._listener
+        )
         self._http.open()
         stack.callback(self._http.close)
-        me = runs.Worker(owner.id, node.name)
+        me = review.Worker(owner.id, node.name)
         self._loops = loops_of(self._opened, config.city, store=store, me=me, api_url=lambda: self._http.url)
         stack.push_async_callback(self._loops.close)
         controller = Controller.build(
             config.city,
             store=store,
-            proofs=post.proofs,
+            proofs=member.proofs,
             clock=self._clock,
             owner=owner.id,
             export=self._paths.events_export,
             automations=self._loops,
         )
-        self._nodes = NodeUpkeep(store, self._clock, self._ids, me)
-        self._holding = Holding(store, self._loops.scene, me, rigs_here, whole_city=True)
-        self._shared = isinstance(place, PostgresPlace)
-        self._watchman = watchman(stack, post, self._opened)
+        self._nodes = LeaderDuties(store, self._clock, self._ids, me)
+        self._rig_claims = RigClaims(store, self._loops.active, me, rigs_here, whole_city=True)
+        self._shared = isinstance(place, PostgresUrl)
+        self._peer_watch = peer_watch(stack, member, self._opened)
         self._store_watch = self._watching(store)
         if self._shared:
-            await self._holding.tick()
+            await self._rig_claims.tick()
         log_synced(await store.transact(self._loops.write, await self._declared(config)))
         self._tower = await build_patrol(stack, self._opened, config, store, node.name)
         self._config_watch = self._reloading(controller, config)
         self._reloader = self._config_watch.reloader
         await self._reloader.begin(found.problem)
         controller.ticks.phases = self._phases(controller, config)
-        controller.ticks.listen(post.wakes)
-        self._loops.listen(post.wakes)
-        glance = await store.read(overview, self._clock.now())
-        return controller, Started(self._paths, config, str(place), post.took_over, glance)
+        controller.ticks.listen(member.wakes)
+        self._loops.listen(member.wakes)
+        peek = await store.read(overview, self._clock.now())
+        return controller, Started(self._paths, config, str(place), member.took_over, peek)
 
     def _watching(self, store: Store) -> StoreWatch | None:
         """A server's database is no file of ours."""
@@ -244,7 +247,7 @@ class _Process:
 
             def swap() -> None:
                 self._opened.use(InForce(new))
-                self._loops.scene.swap(new.city, declared.rules)
+                self._loops.active.swap(new.city, declared.rules)
                 self._tower.patrol.swap(agents)
                 controller.ticks.swap(phases, new.city.daemon.patrol_interval)
                 watch.refresh(new.sources)
@@ -260,7 +263,7 @@ class _Process:
     def _phases(self, controller: Controller, config: LoadedCity) -> list[Phase]:
         agents = agent_phases(self._tower.patrol)
         own = [*controller.phases(config.city), *self._nodes.phases(config.city)]
-        shared = [self._holding.phase(), self._nodes.for_node(self._loops.tidy_phase())] if self._shared else []
+        shared = [self._rig_claims.phase(), self._nodes.for_node(self._loops.tidy_phase())] if self._shared else []
         return [self._config_watch.phase(), *agents, *shared, *own]
 
     async def _open_control(self, stack: AsyncExitStack, controller: Controller) -> None:
@@ -288,7 +291,7 @@ class _Process:
             Child("watch", self._config_watch.run, stop=self._config_watch.stop),
             Child("http", self._http.run, stop=self._http.stop),
             *([Child("store watch", self._store_watch.loop)] if self._store_watch is not None else []),
-            *([Child("vigil", self._watchman.loop)] if self._watchman is not None else []),
+            *([Child("vigil", self._peer_watch.loop)] if self._peer_watch is not None else []),
             *self._loops.children(),
         ]
         await self._lifetime.supervise(children)
@@ -298,7 +301,7 @@ class _Process:
         await self._tower.patrol.close()
         within = self._reloader.current.city.daemon.shutdown_timeout
         spared = await self._spared()
-        stopped = await stop_all(self._tower.provider, self._tower.memory, within=within, spared=spared)
+        stopped = await stop_all(self._tower.provider, self._tower.patrol_history, within=within, spared=spared)
         log.get().info("agents.stopped", count=len(stopped.agents))
         if stopped.left:
             raise SessionsLeft(stopped.left)
@@ -306,7 +309,7 @@ class _Process:
     async def _spared(self) -> frozenset[str]:
         """Sessions of other processes; while nobody can say whose they are, those of all runs: this one's are down."""
         try:
-            return await owners.runs_of_the_living(self._post.store, self._post.proofs, self._post.owner.id)
+            return await owners.runs_of_the_living(self._member.store, self._member.proofs, self._member.owner.id)
         except LampError:
             seen = await self._tower.provider.seen()
             return frozenset(name for name, session in seen.items() if session.meta.get(meta.RUN))
@@ -317,7 +320,9 @@ class _Process:
 
     async def _verb_agents(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
         patrol = self._tower.patrol
-        view = View(patrol.roster, patrol.sight, patrol.memory.histories, patrol.verdicts, self._clock.now(), kept=True)
+        view = View(
+            patrol.roster, patrol.sight, patrol.patrol_history.histories, patrol.verdicts, self._clock.now(), kept=True
+        )
         return {"agents": agent_rows(view)}
 
     def _verb_overview(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
@@ -345,7 +350,7 @@ class _Process:
             city.close()
 
     async def _verb_unquarantine(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._tower.patrol.memory.cleared(_session(request))
+        self._tower.patrol.patrol_history.cleared(_session(request))
         self._tower.patrol.look_soon()
         return {"ok": True}
 
@@ -381,14 +386,14 @@ class _Process:
     def _verb_reload(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
         async def reload(_request: Mapping[str, Any]) -> Mapping[str, Any]:
             answer = self._reloader.asked()
-            controller.ticks.rouse("reload")
+            controller.ticks.wake_phase("reload")
             return {"config_error": await answer}
 
         return reload
 
     def _verb_wake(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
         async def wake(_request: Mapping[str, Any]) -> Mapping[str, Any]:
-            controller.ticks.rouse_all()
+            controller.ticks.wake_all()
             return {"ok": True}
 
         return wake

@@ -7,8 +7,8 @@ from typing import Any
 
 from lamplighter.adapters.files.secrets import city_key
 from lamplighter.app.automations import command_runner
+from lamplighter.app.inline_run import daemon_runs
 from lamplighter.app.wiring import OpenCity
-from lamplighter.app.work_here import daemon_runs
 from lamplighter.domain.access import Caller, Unauthenticated, of_run, owner, run_of_token
 from lamplighter.domain.automations.model import ActionKind
 from lamplighter.domain.runs.completion import parse
@@ -16,24 +16,24 @@ from lamplighter.domain.runs.model import TERMINAL, RunState
 from lamplighter.domain.sessions.meta import ENV_SESSION_ID
 from lamplighter.kit.clock import rfc3339
 from lamplighter.ports.runs import Completed
-from lamplighter.services import runs, transcripts
-from lamplighter.services.completing import DirectCompletions
-from lamplighter.store.place import SqlitePlace
+from lamplighter.services.runs import review, transcripts
+from lamplighter.services.runs.completing import DirectCompletions
+from lamplighter.store.url import SqliteUrl
 
 POLL_SECONDS = 0.1
 
 
 def shown(city: OpenCity, run: str) -> dict[str, Any]:
-    return city.store.read(runs.show, run)
+    return city.store.read(review.show, run)
 
 
 def cancel(city: OpenCity, run: str) -> dict[str, Any]:
-    return runs.as_json(city.store.transact(runs.cancel, run, ids=city.ids, act=city.act()))
+    return review.as_json(city.store.transact(review.cancel, run, ids=city.ids, act=city.act()))
 
 
 def nobody_ends_it(city: OpenCity, run: Mapping[str, Any]) -> bool:
     """Whether its command may run on for now: it was started, and no process of the city is up to end it."""
-    return run["started_at"] is not None and isinstance(city.place, SqlitePlace) and not daemon_runs(city)
+    return run["started_at"] is not None and isinstance(city.place, SqliteUrl) and not daemon_runs(city)
 
 
 def complete(city: OpenCity, said: Mapping[str, Any]) -> Completed:
@@ -70,7 +70,7 @@ def output_of(city: OpenCity, run: str) -> str:
     """What it has printed so far, or the tail that was kept of it; of an agent its transcript."""
     from lamplighter.kit import aio
 
-    row = city.store.read(runs.get, run)
+    row = city.store.read(review.get, run)
     if row.facts.action == ActionKind.AGENT.value:
         lines = [transcripts.told(one) for one in city.store.read(transcripts.of_run, run)]
         return "\n".join(line for line in lines if line) or row.run.output_tail

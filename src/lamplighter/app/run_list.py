@@ -4,7 +4,7 @@ from typing import Any
 
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services.run_shapes import as_json, page
+from lamplighter.services.runs.shapes import as_json, page
 
 
 def listed(
@@ -14,7 +14,7 @@ def listed(
     wanted = None if state is None else RunState(state)
     found = city.store.read(page, automation=automation, state=wanted, before=before, limit=limit)
     if not found and automation is not None:
-        from lamplighter.services import automations
+        from lamplighter.services.automations import editing
 
-        city.store.read(automations.get, automation)
+        city.store.read(editing.get, automation)
     return [as_json(row) for row in found]

@@ -62,7 +62,7 @@ def run_all(commands: tuple[tuple[str, ...], ...], env: Mapping[str, str]) -> li
 
 def _failure(command: tuple[str, ...], env: Mapping[str, str]) -> str | None:
     """Why it failed; None where it did not."""
-    from lamplighter.adapters.child import Call, NotStarted, Output, TookTooLong, run_child_here
+    from lamplighter.adapters.processes.child import Call, NotStarted, Output, TookTooLong, run_child_here
 
     try:
         ended = run_child_here(Call(command, None, env, LIMIT, output=Output.END))

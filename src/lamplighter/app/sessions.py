@@ -41,16 +41,16 @@ def open_named(name: str, paths: CityPaths, env: Mapping[str, str], *, clock: Cl
     """The adapters are imported only where they are used."""
     city_id = paths.city_id()
     if name == "subprocess":
-        from lamplighter.adapters.sessions.subprocess import SubprocessProvider
+        from lamplighter.adapters.sessions.local.provider import SubprocessProvider
 
         return SubprocessProvider(paths.runtime / _HOMES[name], city=city_id, clock=clock, ids=ids)
     if name == "tmux":
-        from lamplighter.adapters.sessions.tmux import TmuxProvider
+        from lamplighter.adapters.sessions.tmux.provider import TmuxProvider
 
         root, socket = paths.runtime / _HOMES[name], tmux_socket(paths, env)
         return TmuxProvider(root, socket, city=city_id, clock=clock, ids=ids, environ=env)
     if name.startswith(_SCRIPT):
-        from lamplighter.adapters.sessions.exec import ExecProvider
+        from lamplighter.adapters.sessions.exec.provider import ExecProvider
 
         return ExecProvider(_script(paths, name, env), city=city_id, clock=clock, ids=ids, env=env)
     if name == "fake":
@@ -70,7 +70,7 @@ def setup_env(paths: CityPaths, city: City, env: Mapping[str, str]) -> dict[str,
 
 
 def tmux_socket(paths: CityPaths, env: Mapping[str, str]) -> Path:
-    from lamplighter.adapters.sessions.tmux_words import socket_path
+    from lamplighter.adapters.sessions.tmux.words import socket_path
 
     runtime = Path(env.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
     return socket_path(paths.runtime, paths.city_id(), runtime)

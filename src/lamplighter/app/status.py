@@ -54,13 +54,13 @@ def city_status(city: OpenCity) -> dict[str, Any]:
 
 def on_record(tx: Tx, root: Path, now: datetime) -> dict[str, Any]:
     """What the store says of the city at a glance."""
-    head, glance, row = events.latest(tx, EventFilter(), limit=1), overview(tx, now), tx.cities.find()
+    head, peek, row = events.latest(tx, EventFilter(), limit=1), overview(tx, now), tx.cities.find()
     return {
         "city": root.name if row is None else row.name,
-        "paused": glance.paused,
-        "runs": glance.runs,
-        "attention": glance.attention,
-        "next": glance.next,
+        "paused": peek.paused,
+        "runs": peek.runs,
+        "attention": peek.attention,
+        "next": peek.next,
         "beads": tx.beads.counts(),
         "last_event": f"{head[0].type} ({head[0].seq})" if head else None,
     }
@@ -156,6 +156,6 @@ def _agents(city: OpenCity) -> tuple[list[dict[str, Any]], bool, str | None]:
 
 
 def _nodes(city: OpenCity) -> list[dict[str, Any]]:
-    from lamplighter.app.living import node_rows
+    from lamplighter.app.live_owners import node_rows
 
     return node_rows(city)

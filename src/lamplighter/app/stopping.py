@@ -2,18 +2,18 @@
 
 from datetime import timedelta
 
-from lamplighter.app.post import place_of
+from lamplighter.app.membership import place_of
 from lamplighter.app.sessions import open_named, provider_name, used_here
 from lamplighter.app.wiring import OpenCity, host
-from lamplighter.daemon.memory import Memory, Where
+from lamplighter.daemon.patrol.history import PatrolHistory, Where
 from lamplighter.daemon.shutdown import SessionsLeft, Stopped, stop_all
 from lamplighter.domain.city.sections import Daemon
 from lamplighter.kit import aio
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services import nodes, owners
-from lamplighter.store.place import open_proofs, open_store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.url import open_proofs, open_store
 
 
 def stop_sessions(city: OpenCity) -> tuple[str, ...]:
@@ -62,8 +62,8 @@ async def _stop(city: OpenCity, name: str, provider: SessionProvider, within: ti
         finally:
             proofs.close()
         node = await store.read(nodes.name_of, place_of(city), host())
-        memory = Memory(store, city.clock, city.ids, Where(name, node))
-        await memory.load(timedelta(days=1), keep_quarantine=True)
-        return await stop_all(provider, memory, within=within, spared=spared)
+        patrol_history = PatrolHistory(store, city.clock, city.ids, Where(name, node))
+        await patrol_history.load(timedelta(days=1), keep_quarantine=True)
+        return await stop_all(provider, patrol_history, within=within, spared=spared)
     finally:
         await store.close()

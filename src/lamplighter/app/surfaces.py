@@ -12,14 +12,14 @@ from lamplighter.domain.acts import Act
 from lamplighter.kit import aio, log
 from lamplighter.ports.beads import BeadStore
 from lamplighter.ports.runs import AutomationService, CompletionService
-from lamplighter.services.completing import Completions
+from lamplighter.services.automations.tools import ToolAutomations
 from lamplighter.services.configurations import Configurations
-from lamplighter.services.tool_automations import ToolAutomations
+from lamplighter.services.runs.completing import Completions
 from lamplighter.services.toolbox import CityDesk, Toolbox
+from lamplighter.store.engine.patience import Patience
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreUnavailable
-from lamplighter.store.patience import Patience
-from lamplighter.store.place import open_store
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import open_store
 from lamplighter.web.api import configurations, runs
 from lamplighter.web.auth import caller_in
 from lamplighter.web.deferred import Deferred, Endpoint

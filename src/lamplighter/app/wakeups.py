@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lamplighter.store.datagrams import topics
-from lamplighter.store.place import Place, SqlitePlace, datagrams_of
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.engine.datagrams import topics
+from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.url import Place, SqliteUrl, datagrams_of
 
 LONGEST = 4096
 
@@ -14,7 +14,7 @@ LONGEST = 4096
 @contextmanager
 def listening(place: Place, owner: str, wakes: Wakes) -> Iterator[None]:
     """Publish what other processes say while the context lasts. PostgreSQL's store listens by itself."""
-    if not isinstance(place, SqlitePlace):
+    if not isinstance(place, SqliteUrl):
         yield
         return
     datagrams = datagrams_of(place)

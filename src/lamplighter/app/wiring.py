@@ -16,8 +16,8 @@ from lamplighter.kit import toml_text
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import LampError, NotFound
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.place import Place, PostgresPlace, open_direct, parse_place
 from lamplighter.store.tx import DirectStore
+from lamplighter.store.url import Place, PostgresUrl, open_direct, parse_store_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lamplighter.domain.beads.formulas import Formula
     from lamplighter.domain.city.loaded import LoadedCity
     from lamplighter.ports.beads import BeadStore
-    from lamplighter.store.patience import Patience
+    from lamplighter.store.engine.patience import Patience
 
 
 def _say_nothing(_note: str) -> None:
@@ -95,7 +95,7 @@ class OpenCity:
 
     @cached_property
     def place(self) -> Place:
-        return parse_place(self._store_url(), self.paths.runtime)
+        return parse_store_url(self._store_url(), self.paths.runtime)
 
     @cached_property
     def store(self) -> DirectStore:
@@ -113,7 +113,7 @@ class OpenCity:
         A node has the id of its city and a `.gc` of its own, on PostgreSQL, which all of them share.
         """
         found = original_of(self.paths.root, host())
-        if found is None or (isinstance(self.place, PostgresPlace) and not found.same_node):
+        if found is None or (isinstance(self.place, PostgresUrl) and not found.same_node):
             return None
         return found.root
 
@@ -130,7 +130,7 @@ class OpenCity:
     def _direct(self, city_id: str) -> DirectStore:
         if self.patience is None:
             return open_direct(self.place, city_id)
-        from lamplighter.store.patience import PatientStore
+        from lamplighter.store.engine.patience import PatientStore
 
         return PatientStore(lambda: open_direct(self.place, city_id), self.patience)
 

@@ -15,28 +15,28 @@ from lamplighter.app.config_in_force import InForce, in_force
 from lamplighter.app.config_watch import ConfigWatch
 from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime
-from lamplighter.app.post import Post, join, rigs_here, take_post, watchman
+from lamplighter.app.membership import Membership, become_member, join, peer_watch, rigs_here
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, locate
-from lamplighter.daemon.automations import AutomationLoops
-from lamplighter.daemon.holding import Holding
-from lamplighter.daemon.node_upkeep import NodeUpkeep
-from lamplighter.daemon.reloader import Candidate, Reloader
+from lamplighter.daemon.automation_loops import AutomationLoops
+from lamplighter.daemon.cluster.leader_duties import LeaderDuties
+from lamplighter.daemon.cluster.rig_claims import RigClaims
+from lamplighter.daemon.housekeeping import Housekeeping, check_descriptors
+from lamplighter.daemon.reload import Candidate, Reloader
 from lamplighter.daemon.ticks import Phase, Ticks
-from lamplighter.daemon.upkeep import Upkeep, check_descriptors
 from lamplighter.domain.city.limits import plain_name
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import City
 from lamplighter.domain.city.reload import WORKER_BINDS
-from lamplighter.domain.nodes.model import Node
+from lamplighter.domain.cluster.nodes import Node
 from lamplighter.kit import aio, descriptors, log
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import NotFound, UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.nearest import full_stop
 from lamplighter.kit.supervise import Child
-from lamplighter.services import runs
-from lamplighter.store.place import PostgresPlace, parse_place
+from lamplighter.services.runs import review
+from lamplighter.store.url import PostgresUrl, parse_store_url
 
 KIND = "worker"
 LOOPBACK = "127.0.0.1"
@@ -93,37 +93,37 @@ class _Worker:
 
     async def _live(self, started: Callable[[Working], None]) -> None:
         config = self._in_force()
-        place = parse_place(config.city.store.url, self._opened.paths.runtime)
-        if not isinstance(place, PostgresPlace):
+        place = parse_store_url(config.city.store.url, self._opened.paths.runtime)
+        if not isinstance(place, PostgresUrl):
             raise NeedsPostgres
         async with AsyncExitStack() as stack:
-            post = await take_post(stack, self._opened, place, KIND, config.city.name)
+            member = await become_member(stack, self._opened, place, KIND, config.city.name)
             wanted, lost_after = self._wanted.name, config.city.workers.lost_after
             rigs = self._rigs(config.city)
-            node = await join(post, self._opened, rigs, wanted=wanted, lost_after=lost_after)
-            children = await self._build(stack, post, node, config)
+            node = await join(member, self._opened, rigs, wanted=wanted, lost_after=lost_after)
+            children = await self._build(stack, member, node, config)
             self._lifetime.on_signals()
             started(Working(config.city.name, self._opened.paths.root, str(place), node))
             await self._lifetime.supervise(children)
 
-    async def _build(self, stack: AsyncExitStack, post: Post, node: Node, config: LoadedCity) -> list[Child]:
+    async def _build(self, stack: AsyncExitStack, member: Membership, node: Node, config: LoadedCity) -> list[Child]:
         """The parts in the order they start, with their undoing on the stack."""
         opened, city = self._opened, config.city
-        http = HttpServer(opened, post.store, LOOPBACK, 0, lambda: loops.scene, shared=True, kept=self._listener)
+        http = HttpServer(opened, member.store, LOOPBACK, 0, lambda: loops.active, shared=True, kept=self._listener)
         http.open()
         stack.callback(http.close)
-        me = runs.Worker(post.owner.id, node.name)
-        loops = loops_of(opened, city, store=post.store, me=me, api_url=lambda: http.url)
+        me = review.Worker(member.owner.id, node.name)
+        loops = loops_of(opened, city, store=member.store, me=me, api_url=lambda: http.url)
         stack.push_async_callback(loops.close)
-        holding = Holding(post.store, loops.scene, me, self._rigs)
-        await holding.tick()
+        rig_claims = RigClaims(member.store, loops.active, me, self._rigs)
+        await rig_claims.tick()
         ticks = Ticks([], opened.clock, city.daemon.patrol_interval)
-        watch = self._config_watch(config, post, loops, holding, ticks)
-        ticks.phases = [watch.phase(), *self._phases(city, post, loops, holding)]
-        ticks.listen(post.wakes)
-        loops.worker.listen(post.wakes)
-        loops.dispatcher.listen(post.wakes)
-        watching = watchman(stack, post, opened)
+        watch = self._config_watch(config, member, loops, rig_claims, ticks)
+        ticks.phases = [watch.phase(), *self._phases(city, member, loops, rig_claims)]
+        ticks.listen(member.wakes)
+        loops.worker.listen(member.wakes)
+        loops.dispatcher.listen(member.wakes)
+        watching = peer_watch(stack, member, opened)
         return [
             *([Child("vigil", watching.loop)] if watching is not None else []),
             Child("ticks", ticks.loop),
@@ -132,32 +132,35 @@ class _Worker:
             *loops.pipeline(),
         ]
 
-    def _phases(self, city: City, post: Post, loops: AutomationLoops, holding: Holding) -> list[Phase]:
+    def _phases(self, city: City, member: Membership, loops: AutomationLoops, rig_claims: RigClaims) -> list[Phase]:
         """What a controller does for the city falls to the oldest worker where there is none."""
-        upkeep = Upkeep(post.store, post.proofs, self._opened.clock, post.owner.id, actor=KIND)
-        shared = NodeUpkeep(post.store, self._opened.clock, self._opened.ids, holding.me)
+        upkeep = Housekeeping(member.store, member.proofs, self._opened.clock, member.owner.id, actor=KIND)
+        shared = LeaderDuties(member.store, self._opened.clock, self._opened.ids, rig_claims.me)
         for_city = [*loops.endings(city), *shared.phases(city), *loops.upkeep().of_city(city)]
         for_node = [*loops.upkeep().of_node(city), loops.tidy_phase()]
         return [
             Phase("clock", upkeep.check_clock),
             Phase("descriptors", check_descriptors),
-            Phase("owners", upkeep.bury_dead),
-            holding.phase(),
+            Phase("owners", upkeep.expire_dead),
+            rig_claims.phase(),
             *map(shared.for_node, for_node),
             *map(shared.for_city, for_city),
         ]
 
     def _config_watch(
-        self, config: LoadedCity, post: Post, loops: AutomationLoops, holding: Holding, ticks: Ticks
+        self, config: LoadedCity, member: Membership, loops: AutomationLoops, rig_claims: RigClaims, ticks: Ticks
     ) -> ConfigWatch:
         files = Watch(config.sources)
 
         async def build(new: LoadedCity) -> Candidate:
-            rules, phases = rules_of(new.city, self._opened.settings.env), self._phases(new.city, post, loops, holding)
+            rules, phases = (
+                rules_of(new.city, self._opened.settings.env),
+                self._phases(new.city, member, loops, rig_claims),
+            )
 
             def swap() -> None:
                 self._opened.use(InForce(new))
-                loops.scene.swap(new.city, rules)
+                loops.active.swap(new.city, rules)
                 ticks.swap([watch.phase(), *phases], new.city.daemon.patrol_interval)
                 files.refresh(new.sources)
 
@@ -165,7 +168,7 @@ class _Worker:
 
         record = self._record() if controller_pid(self._opened.paths.lock) is None else None
         reloader = Reloader(
-            config, self._load, build, post.store, self._opened.clock, bound=WORKER_BINDS, tells=False, record=record
+            config, self._load, build, member.store, self._opened.clock, bound=WORKER_BINDS, tells=False, record=record
         )
         watch = ConfigWatch(files, reloader, ticks)
         return watch

@@ -40,18 +40,18 @@ def show(name: str, rig: str | None) -> None:
     from lamplighter.app.automation_commands import shown
 
     value = shown(city(), scoped(name, rig))
-    glance = _at_a_glance(value)
+    peek = _at_a_glance(value)
     output.fields(
         value,
         {
             "Name": value["scoped_name"],
             "Description": value["description"],
-            "State": glance["standing"],
+            "State": peek["standing"],
             "Why disabled": value["disabled_reason"],
-            "Fires": glance["fires"],
-            "Next": glance["next"],
-            "Last fired": glance["last"],
-            "Action": glance["does"],
+            "Fires": peek["fires"],
+            "Next": peek["next"],
+            "Last fired": peek["last"],
+            "Action": peek["does"],
             "Policies": value["policies"],
             "Source": value["path"] or value["source"],
             "Problems": value["problems"],
@@ -70,9 +70,9 @@ def run(name: str, rig: str | None, payload: str | None, key: str | None, wait: 
 
     Without a running daemon the run is worked in this very process.
     """
-    from lamplighter.app.work_here import run_automation
+    from lamplighter.app.inline_run import run_automation
     from lamplighter.cli.run import finish
-    from lamplighter.services.firing import ByHand
+    from lamplighter.services.automations.firing import ByHand
 
     opened = city()
     row, left_to_daemon = run_automation(opened, ByHand(scoped(name, rig), payload=_payload(payload), key=key))
@@ -295,8 +295,8 @@ def _payload(text: str | None) -> dict[str, Any]:
 
 
 def _told(value: dict[str, Any], verb: str) -> None:
-    glance = _at_a_glance(value)
-    text = f"{verb} {value['scoped_name']}: {glance['fires']} ({glance['standing']})."
+    peek = _at_a_glance(value)
+    text = f"{verb} {value['scoped_name']}: {peek['fires']} ({peek['standing']})."
     if not value["enabled"]:
         text += f"\nIt fires once enabled: `lamp automation enable {value['scoped_name']}`."
     output.record(value, text)

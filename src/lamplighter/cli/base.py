@@ -12,7 +12,7 @@ from lamplighter.kit.nearest import did_you_mean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.app.wiring import OpenCity
-    from lamplighter.store.patience import Patience
+    from lamplighter.store.engine.patience import Patience
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -101,7 +101,7 @@ def _opened(*, patient: bool, tells_problems: bool) -> "OpenCity":
 
 def _patience(env: Mapping[str, str]) -> "Patience":
     from lamplighter.app.settings import store_wait
-    from lamplighter.store.patience import Patience
+    from lamplighter.store.engine.patience import Patience
 
     seconds = store_wait(env)
 

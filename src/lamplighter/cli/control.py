@@ -45,7 +45,7 @@ def run_foreground() -> None:
     def started(report: Started) -> None:
         name = report.config.city.name
         if output.wants_json():
-            told = {"city": name, "root": str(report.paths.root), "store": report.store, "next": report.glance.next}
+            told = {"city": name, "root": str(report.paths.root), "store": report.store, "next": report.peek.next}
             output.record(told, "")
             return
         for warning in report.config.warnings:
@@ -56,8 +56,8 @@ def run_foreground() -> None:
             f"{click.style('The lamps are lit', fg='yellow', bold=True)} in city `{name}` ({report.paths.root})."
         )
         click.echo(f"Store: {report.store}")
-        held = report.glance.paused or report.config.city.workspace.suspended
-        coming = "nothing, until `lamp resume`" if held else output.soon(report.glance.next, SystemClock().now())
+        held = report.peek.paused or report.config.city.workspace.suspended
+        coming = "nothing, until `lamp resume`" if held else output.soon(report.peek.next, SystemClock().now())
         if coming:
             click.echo(f"Next:  {coming}")
         lamp = _as_typed(report.paths.root)

@@ -45,7 +45,7 @@ def show(run_id: str) -> None:
     if output.wants_json():
         output.record(value, "")
         return
-    glance = _at_a_glance(value)
+    peek = _at_a_glance(value)
     output.fields(
         value,
         {
@@ -54,11 +54,11 @@ def show(run_id: str) -> None:
             "State": value["state"],
             "Reason": value["reason"],
             "Error": value["error"],
-            "Fired by": glance["by"],
+            "Fired by": peek["by"],
             "Created": output.local(value["created_at"]),
-            "Started": glance["started"],
+            "Started": peek["started"],
             "Ended": output.local(value["ended_at"]),
-            "Took": glance["took"],
+            "Took": peek["took"],
             "Exit code": value["exit_code"],
             "Deadline": output.local(value["deadline_at"]),
             "Retry of": value["retry_of"],
@@ -161,7 +161,7 @@ def complete(run_id: str | None, **said: Any) -> None:
 @click.option("--wait", is_flag=True, help="Wait for its end; exit 1 unless it succeeded.")
 def retry(run_id: str, wait: bool) -> None:  # noqa: FBT001  click passes flags by name
     """A new run of the same, linked to the old one."""
-    from lamplighter.app.work_here import retry_run
+    from lamplighter.app.inline_run import retry_run
 
     opened = city()
     row, left_to_daemon = retry_run(opened, run_id)
@@ -182,9 +182,9 @@ def finish(opened: "OpenCity", run_id: str, *, here: bool, wait: bool) -> None:
 
 
 def _ended(value: dict[str, Any], *, with_output: bool = False) -> None:
-    glance = _at_a_glance(value)
+    peek = _at_a_glance(value)
     reason = f" ({value['reason']})" if value["reason"] not in {None, "", value["state"]} else ""
-    text = f"Run {value['id']} {value['state']}{reason} after {glance['took'] or '0s'}."
+    text = f"Run {value['id']} {value['state']}{reason} after {peek['took'] or '0s'}."
     said = (value["output_tail"] or "").rstrip() if with_output else ""
     told = "\n".join(part for part in (value["summary"], value["error"]) if part and part not in said)
     text = "\n".join(part for part in (said, text, told) if part)

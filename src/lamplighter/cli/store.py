@@ -11,7 +11,7 @@ store = group("The city's database.")
 @store.command("migrate")
 def migrate() -> None:
     """Bring the database to this program's schema. The controller does it at its start as well."""
-    from lamplighter.store.place import migrate as migrate_place
+    from lamplighter.store.url import migrate as migrate_place
 
     place = city().place
     applied = [f"{entry.version:04} {entry.name}" for entry in migrate_place(place, make=False)]

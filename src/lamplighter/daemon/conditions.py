@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from lamplighter.daemon.scene import Scene, Tasks
+from lamplighter.daemon.active_config import ActiveConfig, Tasks
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.decisions import blocked_by
 from lamplighter.domain.automations.gates import Checked
@@ -13,7 +13,7 @@ from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.commands import Command, CommandRunner
-from lamplighter.services import due, snapshots
+from lamplighter.services.automations import due, snapshots
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.triggers import TriggerRow
 from lamplighter.store.tx import Store, Tx
@@ -36,7 +36,7 @@ class Conditions:
     store: Store
     clock: Clock
     ids: IdSource
-    scene: Scene
+    active: ActiveConfig
     runner: CommandRunner
     tasks: Tasks = field(default_factory=Tasks)
     _asking: set[tuple[str, str]] = field(default_factory=set)
@@ -67,7 +67,7 @@ class Conditions:
         for trigger in triggers:
             row = rows.get(trigger.automation)
             gate = None if row is None else _gate(row, trigger.id)
-            if row is None or gate is None or blocked_by(self.scene.rules.switches(row)):
+            if row is None or gate is None or blocked_by(self.active.rules.switches(row)):
                 continue
             last = trigger.state.last_fired_at
             if gate.interval is None or last is None or last + gate.interval <= now:
@@ -85,23 +85,23 @@ class Conditions:
 
     async def _ask_now(self, check: _Check) -> None:
         row = check.row
-        ended = await self.runner.check(check_command(self.scene, row, check.gate))
+        ended = await self.runner.check(check_command(self.active, row, check.gate))
         told = "passed" if ended.exit_code == 0 else "timed out" if ended.timed_out else f"exit {ended.exit_code}"
         if ended.exit_code != 0 and told == check.trigger.check_result:
             return  # nothing new to write down
         result = Checked(None if ended.timed_out else ended.exit_code)
         act = Act(ACTOR, self.clock.now())
         await self.store.transact(
-            due.fire_checked, row.id, check.trigger.id, result, rules=self.scene.rules, ids=self.ids, act=act
+            due.fire_checked, row.id, check.trigger.id, result, rules=self.active.rules, ids=self.ids, act=act
         )
 
 
-def check_command(scene: Scene, row: AutomationRow, gate: Condition) -> Command:
+def check_command(active: ActiveConfig, row: AutomationRow, gate: Condition) -> Command:
     """The check of a condition, the same whether the daemon or a person asks."""
-    env = scene.env_of(row.rig) | {"LAMP_AUTOMATION": row.scoped_name}
+    env = active.env_of(row.rig) | {"LAMP_AUTOMATION": row.scoped_name}
     if row.path is not None:
         env["AUTOMATION_DIR"] = row.path.rpartition("/")[0]
-    return Command(f"check {row.scoped_name}", gate.check, scene.dir_of(row.rig), gate.timeout, env)
+    return Command(f"check {row.scoped_name}", gate.check, active.dir_of(row.rig), gate.timeout, env)
 
 
 def _gate(row: AutomationRow, trigger: str) -> Condition | None:

@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lamplighter.daemon.scene import ClockGuard, Scene, check_skew
+from lamplighter.daemon.active_config import ActiveConfig, ClockGuard, check_skew
+from lamplighter.daemon.pipeline.worker import Worker
 from lamplighter.daemon.ticks import Waker
-from lamplighter.daemon.worker import Worker
 from lamplighter.domain.acts import Act
 from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit import log
@@ -15,8 +15,9 @@ from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
-from lamplighter.services import clock_back, due, retention
-from lamplighter.services.registering import TOPIC as AUTOMATIONS
+from lamplighter.services import clock_back, retention
+from lamplighter.services.automations import due
+from lamplighter.services.automations.registering import TOPIC as AUTOMATIONS
 from lamplighter.store.tx import Store
 
 ACTOR = "controller"
@@ -34,7 +35,7 @@ class Scheduler:
     store: Store
     clock: Clock
     ids: IdSource
-    scene: Scene
+    active: ActiveConfig
     guard: ClockGuard
     worker: Worker
     """Starts what it has room for with the firing itself."""
@@ -69,15 +70,15 @@ class Scheduler:
         fired: list[str] = []
         self._stuck = False
         for _ in range(ROUNDS):  # what is left is due at once, so the next tick follows without a pause
-            seen = await self.store.read(due.glance, self.position)
+            seen = await self.store.read(due.peek, self.position)
             self._next = seen.next_due_at
             if seen.unseen:
                 self.position = await self.store.transact(due.scan_events, self.position, self.clock.now())
             elif self._next is None or self._next > self.clock.now():
                 return fired
-            looked = await self._fire()
-            fired += looked.fired
-            if not looked.looked_at and not seen.unseen:
+            report = await self._fire()
+            fired += report.fired
+            if not report.looked_at and not seen.unseen:
                 self._stuck = True  # another process holds what is due
                 return fired
         return fired
@@ -89,45 +90,45 @@ class Scheduler:
         if by is not None:
             await check_skew(self.store)  # where the database's clock was not set back, this machine is wrong
             act = Act(ACTOR, read.now)
-            await self.store.transact(clock_back.mend, by, rules=self.scene.rules, act=act)
+            await self.store.transact(clock_back.mend, by, rules=self.active.rules, act=act)
             log.get().warning("clock.set_back", by_s=round(by.total_seconds(), 3))
         self._read = read
 
-    async def _fire(self) -> due.Looked:
+    async def _fire(self) -> due.PassReport:
         act = Act(ACTOR, self.clock.now())
-        with self.worker.starter(AT_ONCE) as starter:
+        with self.worker.start_grant(AT_ONCE) as start_grant:
             try:
-                looked = await self.store.transact(
-                    due.fire_due, limit=AT_ONCE, rules=self.scene.rules, ids=self.ids, act=act, starter=starter
+                report = await self.store.transact(
+                    due.fire_due, limit=AT_ONCE, rules=self.active.rules, ids=self.ids, act=act, start_grant=start_grant
                 )
             except LampError:
                 raise
             except Exception as error:  # noqa: BLE001  a bug about one trigger must not silence all the others
                 log.get().error("scheduler.batch_failed", exc_info=error)
-                looked = await self._fire_one_by_one(act)
-            if looked.fired:
+                report = await self._fire_one_by_one(act)
+            if report.fired:
                 crash_point(CrashPoint.FIRE_AFTER_COMMIT)
-            self.worker.begin_all(looked.started)
-        return looked
+            self.worker.begin_all(report.started)
+        return report
 
-    async def _fire_one_by_one(self, act: Act) -> due.Looked:
-        looked = due.Looked()
+    async def _fire_one_by_one(self, act: Act) -> due.PassReport:
+        report = due.PassReport()
         for key in await self.store.transact(due.due_keys, act.at, limit=AT_ONCE):
             try:
-                one = await self.store.transact(due.fire_alone, key, rules=self.scene.rules, ids=self.ids, act=act)
+                one = await self.store.transact(due.fire_alone, key, rules=self.active.rules, ids=self.ids, act=act)
             except LampError:
                 raise
             except Exception as error:  # noqa: BLE001  as above; it is told and tried again in a while
                 log.get().error("scheduler.trigger_failed", automation=key[0], trigger=key[1], exc_info=error)
                 await self.store.transact(due.put_aside, key, f"{type(error).__name__}: {error}", act=act)
                 continue
-            looked.looked_at += 1
-            looked.fired += one.fired
-        return looked
+            report.looked_at += 1
+            report.fired += one.fired
+        return report
 
     async def raise_quiet(self) -> None:
         act = Act(ACTOR, self.clock.now())
-        raised = await self.store.transact(due.raise_quiet, limit=QUIET_AT_ONCE, rules=self.scene.rules, act=act)
+        raised = await self.store.transact(due.raise_quiet, limit=QUIET_AT_ONCE, rules=self.active.rules, act=act)
         for name in raised:
             log.get().warning("automation.quiet", automation=name)
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lamplighter.daemon.memory import Memory
+from lamplighter.daemon.patrol.history import PatrolHistory
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.outlook import agent_of
 from lamplighter.kit import log
@@ -34,7 +34,11 @@ class Stopped:
 
 
 async def stop_all(
-    provider: SessionProvider, memory: Memory | None, *, within: timedelta, spared: frozenset[str] = frozenset()
+    provider: SessionProvider,
+    patrol_history: PatrolHistory | None,
+    *,
+    within: timedelta,
+    spared: frozenset[str] = frozenset(),
 ) -> Stopped:
     """Interrupt all, wait up to `within` but no longer than they live, stop the survivors. Zero stops at once.
 
@@ -50,12 +54,12 @@ async def stop_all(
     stopped: list[str] = []
     left: list[str] = []
     for _ in range(ROUNDS):
-        left = await _stop(provider, memory, seen, min(within, LAST_GRACE), stopped)
+        left = await _stop(provider, patrol_history, seen, min(within, LAST_GRACE), stopped)
         seen = await _seen(provider, spared)
         if not seen:
             break
-    if memory is not None:
-        await memory.flush()
+    if patrol_history is not None:
+        await patrol_history.flush()
     return Stopped(tuple(sorted(stopped)), tuple(left))
 
 
@@ -65,7 +69,7 @@ async def _seen(provider: SessionProvider, spared: frozenset[str]) -> dict[Sessi
 
 async def _stop(
     provider: SessionProvider,
-    memory: Memory | None,
+    patrol_history: PatrolHistory | None,
     seen: Mapping[SessionName, Seen],
     grace: timedelta,
     stopped: list[str],
@@ -80,17 +84,17 @@ async def _stop(
             left.append(error.message)
             return
         stopped.append(agent_of(seen[name]))
-        if memory is not None:
-            _record(memory, seen[name], agent_of(seen[name]))
+        if patrol_history is not None:
+            _record(patrol_history, seen[name], agent_of(seen[name]))
 
     await _side_by_side(seen, stop)
     return left
 
 
-def _record(memory: Memory, seen: Seen, agent: str) -> None:
-    event = memory.event("agent.stopped", agent, WHY, {"session": seen.name, "reason": WHY})
-    end = SessionEnd(memory.clock.now(), WHY if seen.alive else "its program ended", seen.exit_status)
-    memory.ended(seen.name, end, wished=seen.alive, events=(event,))
+def _record(patrol_history: PatrolHistory, seen: Seen, agent: str) -> None:
+    event = patrol_history.event("agent.stopped", agent, WHY, {"session": seen.name, "reason": WHY})
+    end = SessionEnd(patrol_history.clock.now(), WHY if seen.alive else "its program ended", seen.exit_status)
+    patrol_history.ended(seen.name, end, wished=seen.alive, events=(event,))
 
 
 async def _side_by_side(names: Iterable[SessionName], act: Callable[[SessionName], Awaitable[None]]) -> None:

@@ -50,7 +50,7 @@ class Ticks:
         self._waker = waker
         for phase in self.phases:
             if phase.topics:
-                waker.watch(phase.topics, partial(self.rouse, phase.name), phase)
+                waker.watch(phase.topics, partial(self.wake_phase, phase.name), phase)
 
     def swap(self, phases: list[Phase], patrol_interval: timedelta) -> None:
         """Other phases from now on; a pass under way ends after the phase that is running, and a whole one follows."""
@@ -61,13 +61,13 @@ class Ticks:
         if self._waker is not None:
             self.listen(self._waker)
         self._swapped = True
-        self.rouse_all()
+        self.wake_all()
 
-    def rouse(self, phase: str) -> None:
+    def wake_phase(self, phase: str) -> None:
         self._woken.add(phase)
         self.wake.set()
 
-    def rouse_all(self) -> None:
+    def wake_all(self) -> None:
         self._next_patrol = 0.0
         self.wake.set()
 

@@ -117,7 +117,7 @@ class SessionProvider(Protocol):
         """Copy a file or directory to `destination`, relative to its working directory. Raises SessionUnknown."""
         ...
 
-    async def tend(self) -> None:
+    async def cleanup(self) -> None:
         """Housekeeping, called now and then: bound what is kept of outputs."""
         ...
 

@@ -8,7 +8,7 @@ from lamplighter.domain.automations.state import clock_set_back
 from lamplighter.domain.events import EventFilter
 from lamplighter.kit.clock import SET_BACK_TOLERANCE
 from lamplighter.kit.durations import format_duration
-from lamplighter.services import snapshots
+from lamplighter.services.automations import snapshots
 from lamplighter.services.rules import Rules
 from lamplighter.store.tx import Tx
 

@@ -14,7 +14,7 @@ from lamplighter.domain.runs.target import Candidate
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import Conflict, NotFound, UsageError
 from lamplighter.kit.nearest import full_stop
-from lamplighter.services import automations
+from lamplighter.services.automations import editing
 from lamplighter.store.configurations import ConfigurationRow
 from lamplighter.store.tx import Store, Tx
 
@@ -129,7 +129,7 @@ def show(tx: Tx, name: str) -> dict[str, Any]:
 
 def users_of(tx: Tx, name: str) -> list[str]:
     """Automations that name it, as the one to use, one to choose from, or the one to fall back on."""
-    return [row.scoped_name for row in automations.every(tx) if name in _named(row.definition)]
+    return [row.scoped_name for row in editing.every(tx) if name in _named(row.definition)]
 
 
 def _named(definition: str | None) -> set[str]:

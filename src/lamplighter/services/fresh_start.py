@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from lamplighter.domain.acts import Act
 from lamplighter.domain.runs.model import ACTIVE, By, Mover, RunState, Stage
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import executing, owners, runs
+from lamplighter.services import owners
+from lamplighter.services.runs import executing, review
 from lamplighter.store.sessions import SessionEnd
 from lamplighter.store.tx import Tx
 
@@ -18,7 +19,7 @@ SESSION_REASON = "its city was copied"
 def forget_processes(tx: Tx, act: Act) -> None:
     """No process and no node of the original works here."""
     for owner in tx.owners.all():
-        owners.bury(tx, owner, act=act)
+        owners.expire(tx, owner, act=act)
     for node in tx.nodes.all():
         tx.nodes.remove(node.name)
 
@@ -31,8 +32,8 @@ def open_runs(tx: Tx) -> list[str]:
 def end_runs(tx: Tx, found: Sequence[str], *, ids: IdSource, act: Act) -> None:
     """May be repeated: one that has ended stays as it is."""
     for run in found:
-        ending = runs.Ending(RunState.FAILED, REASON, Stage.FINALIZER, error=ERROR)
-        runs.end_if_active(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
+        ending = review.Ending(RunState.FAILED, REASON, Stage.FINALIZER, error=ERROR)
+        review.end_if_active(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
         executing.session_ended(tx, run, SessionEnd(act.at, SESSION_REASON))
 
 

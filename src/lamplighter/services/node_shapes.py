@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lamplighter.domain.nodes.model import NodeState, where
+from lamplighter.domain.cluster.nodes import NodeState, where
 from lamplighter.kit.clock import rfc3339
 from lamplighter.store.owners import Owner
 from lamplighter.store.tx import Tx

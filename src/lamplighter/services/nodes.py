@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.acts import Act
-from lamplighter.domain.nodes.model import (
+from lamplighter.domain.cluster.nodes import (
     Known,
     Node,
     NodeState,
@@ -17,7 +17,7 @@ from lamplighter.domain.nodes.model import (
 )
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import executing, runs
+from lamplighter.services.runs import executing, review
 from lamplighter.store.owners import TOPIC, Owner
 from lamplighter.store.sessions import SessionEnd
 from lamplighter.store.tx import Tx
@@ -125,7 +125,7 @@ def _end(tx: Tx, run: str, *, ids: IdSource, act: Act) -> bool:
     if row is None or row.run.state is not RunState.RUNNING or row.run.lease.owner is not None:
         return False
     error = f"node {row.facts.node} is gone, and did not come back in time"
-    ending = runs.Ending(RunState.FAILED, LOST, Stage.FINALIZER, error=error)
-    runs.end(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
+    ending = review.Ending(RunState.FAILED, LOST, Stage.FINALIZER, error=error)
+    review.end(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
     executing.session_ended(tx, run, SessionEnd(act.at, "its node was lost"))
     return True

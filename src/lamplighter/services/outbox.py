@@ -93,11 +93,11 @@ def mine(tx: Tx, item: Item) -> Item:
 
 
 def _left(tx: Tx, before: Item, after: Item, *, ids: IdSource, act: Act) -> Item:
-    from lamplighter.services import runs
+    from lamplighter.services.runs import review
 
     tx.outbox.swap(before, after, now=act.at)
     run = after.payload.get("run")
     if after.gives_up_run and isinstance(run, str):
-        ending = runs.Ending(RunState.FAILED, "delivery_failed", Stage.DELIVERY, error=after.last_error)
-        runs.end_if_active(tx, run, ending, By(Mover.OUTBOX, act.actor), ids=ids, act=act)
+        ending = review.Ending(RunState.FAILED, "delivery_failed", Stage.DELIVERY, error=after.last_error)
+        review.end_if_active(tx, run, ending, By(Mover.OUTBOX, act.actor), ids=ids, act=act)
     return after

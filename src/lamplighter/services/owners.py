@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lamplighter.domain.acts import Act
-from lamplighter.domain.nodes.model import NodeState
+from lamplighter.domain.cluster.nodes import NodeState
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import At, IdSource
+from lamplighter.store.engine.liveness import Proofs
 from lamplighter.store.owners import TOPIC, Owner
-from lamplighter.store.proof import Proofs
 from lamplighter.store.tx import Store, Tx
 
 
@@ -36,41 +36,41 @@ class ControlledElsewhere(Conflict):
         )
 
 
-async def enlist(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> list[Owner]:
+async def join(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> list[Owner]:
     """Hold the proof of life, register, and bury those who no longer hold theirs; returns the buried."""
     await asyncio.to_thread(proofs.hold, owner.id)
     await store.transact(register, owner)
-    return await bury_dead(store, proofs, owner.id, act=act)
+    return await expire_dead(store, proofs, owner.id, act=act)
 
 
-async def bury_dead(store: Store, proofs: Proofs, me: str, *, act: Act) -> list[Owner]:
+async def expire_dead(store: Store, proofs: Proofs, me: str, *, act: Act) -> list[Owner]:
     """Void what dead processes held, at once and at no cost in attempts. May be repeated, and by several."""
-    return await bury_all(store, await the_dead(store, proofs, me), act=act)
+    return await expire_all(store, await dead_owners(store, proofs, me), act=act)
 
 
-async def the_dead(store: Store, proofs: Proofs, me: str) -> list[Owner]:
+async def dead_owners(store: Store, proofs: Proofs, me: str) -> list[Owner]:
     return [other for other in await store.read(others, me) if await asyncio.to_thread(proofs.dead, other.id)]
 
 
-async def bury_all(store: Store, dead: Sequence[Owner], *, act: Act) -> list[Owner]:
+async def expire_all(store: Store, dead: Sequence[Owner], *, act: Act) -> list[Owner]:
     """Those that this process buried: another may have been quicker."""
     buried = []
     for other in dead:
-        left = await store.transact(bury, other, act=act)
+        left = await store.transact(expire, other, act=act)
         if left is not None:
             buried.append(other)
             left.tell(other.id)
-    await lay_ghosts(store, act=act)
+    await void_stale_claims(store, act=act)
     return buried
 
 
-async def lay_ghosts(store: Store, *, act: Act) -> list[str]:
+async def void_stale_claims(store: Store, *, act: Act) -> list[str]:
     """Void what was written under names that are buried: a database may commit a dead process's last words late."""
-    ghosts = await store.read(lambda tx: tx.owners.ghosts())
-    if ghosts:
-        for ghost, left in (await store.transact(void_ghosts, act=act)).items():
+    stale_claims = await store.read(lambda tx: tx.owners.stale_claims())
+    if stale_claims:
+        for ghost, left in (await store.transact(void_stale, act=act)).items():
             left.tell(ghost)
-    return ghosts
+    return stale_claims
 
 
 async def runs_of_the_living(store: Store, proofs: Proofs, me: str) -> frozenset[str]:
@@ -114,7 +114,7 @@ def others(tx: Tx, me: str) -> list[Owner]:
     return tx.owners.others(me)
 
 
-def bury(tx: Tx, owner: Owner, *, act: Act) -> TakenBack | None:
+def expire(tx: Tx, owner: Owner, *, act: Act) -> TakenBack | None:
     """One transaction: the owner's name goes, and with it everything it held. None where another was quicker."""
     if not tx.owners.remove(owner.id):
         return None
@@ -129,11 +129,12 @@ def bury(tx: Tx, owner: Owner, *, act: Act) -> TakenBack | None:
 
 def void(tx: Tx, owner: str, *, act: Act) -> TakenBack:
     """Take back its leases and claims; what it worked on is there for others at once."""
-    from lamplighter.services import outbox, runs
+    from lamplighter.services import outbox
+    from lamplighter.services.runs import review
 
     leases = tx.runs.void_leases(owner, now=act.at)
     if leases:
-        tx.wake(runs.TAKEN)
+        tx.wake(review.TAKEN)
     return TakenBack(leases, outbox.recover_of(tx, owner, ids=IdSource(At(act.at)), act=act))
 
 
@@ -154,5 +155,5 @@ def _left(tx: Tx, node: str | None, state: NodeState, *, act: Act) -> None:
     tx.events.append(act.event(f"node.{state.value}", subject=node))
 
 
-def void_ghosts(tx: Tx, *, act: Act) -> dict[str, TakenBack]:
-    return {ghost: void(tx, ghost, act=act) for ghost in tx.owners.ghosts()}
+def void_stale(tx: Tx, *, act: Act) -> dict[str, TakenBack]:
+    return {ghost: void(tx, ghost, act=act) for ghost in tx.owners.stale_claims()}

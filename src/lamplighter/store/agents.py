@@ -7,7 +7,7 @@ from typing import Any
 from lamplighter.domain.sessions.crashes import Life, SessionHistory
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.clock import rfc3339
-from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
 ADD = """
     INSERT INTO agent_starts (city_id, session, id, agent, session_id, started_at, reason, failure, counted, ended_at)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from lamplighter.store.db import Db, Row, instant, stamp
+from lamplighter.store.engine.db import Db, Row, instant, stamp
 
 # A write that is told twice replaced the artifact, and its row.
 PUT = """

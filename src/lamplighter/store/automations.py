@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from lamplighter.kit.records import record
-from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.writes import NotAsExpected, Write
+from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine.deferred import NotAsExpected, Write
 
 _COLUMNS = """
     id, scoped_name, name, rig, source, path, definition, problems, version, enabled, left_out, suspended,

@@ -8,8 +8,8 @@ from typing import Any
 from lamplighter.domain.beads.model import NOT_READY, Bead, BeadFilter, BeadStatus, NewBead
 from lamplighter.domain.runs import tracking
 from lamplighter.domain.runs.model import RunState
-from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.writes import Write
+from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine.deferred import Write
 
 INSERT = """
     INSERT INTO beads (city_id, id, title, type, status, assignee, sender, parent_id, root_id, ref, description,

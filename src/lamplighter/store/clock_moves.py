@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from lamplighter.store.db import Db, instant, stamp
+from lamplighter.store.engine.db import Db, instant, stamp
 from lamplighter.store.runs import ACTIVE_STATES
 
 _MICRO = timedelta(microseconds=1)

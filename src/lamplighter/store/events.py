@@ -9,8 +9,8 @@ import json
 from datetime import datetime
 
 from lamplighter.domain.events import TOPIC, Event, EventFilter, NewEvent, type_prefix
-from lamplighter.store.db import Db, Row, instant, stamp
-from lamplighter.store.writes import Write, as_json
+from lamplighter.store.engine.db import Db, Row, instant, stamp
+from lamplighter.store.engine.deferred import Write, as_json
 
 APPEND = Write(
     """

@@ -3,8 +3,8 @@
 import json
 from datetime import datetime
 
-from lamplighter.domain.nodes.model import Node, NodeState
-from lamplighter.store.db import Db, Row, instant, stamp
+from lamplighter.domain.cluster.nodes import Node, NodeState
+from lamplighter.store.engine.db import Db, Row, instant, stamp
 
 PUT = """
     INSERT INTO nodes (city_id, name, place, rigs, state, since) VALUES (:city, :name, :place, :rigs, :state, :since)

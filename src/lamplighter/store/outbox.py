@@ -5,8 +5,8 @@ from datetime import datetime
 
 from lamplighter.domain.delivery.outbox import SETTLED, Item, ItemState, NotClaimed
 from lamplighter.domain.delivery.reach import Reach, need_of
-from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.writes import Write, as_json
+from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine.deferred import Write, as_json
 
 TOPIC = "outbox"
 

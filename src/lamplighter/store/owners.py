@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lamplighter.store.db import Db, Row, instant, stamp
+from lamplighter.store.engine.db import Db, Row, instant, stamp
 
 TOPIC = "owners"
 _COLUMNS = "id, kind, host, pid, started_at, node, rigs"
@@ -76,7 +76,7 @@ class Owners:
         """True for the one who removed it: that one voids what the owner held, in the same transaction."""
         return self._db.execute(REMOVE, {"city": self._city, "id": owner}) == 1
 
-    def ghosts(self) -> list[str]:
+    def stale_claims(self) -> list[str]:
         """Names that hold a lease or a claim and are not registered: written after their burial."""
         return sorted(row["id"] for row in self._db.rows(GHOSTS, {"city": self._city}))
 

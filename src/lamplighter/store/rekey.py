@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lamplighter.store.sqlite_connection import connect, told
+from lamplighter.store.engine.sqlite_connection import connect, told
 
 TABLES = """
     SELECT m.name AS name FROM sqlite_master AS m

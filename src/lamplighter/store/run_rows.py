@@ -10,7 +10,7 @@ from lamplighter.domain.runs.lease import Lease
 from lamplighter.domain.runs.model import Run, RunState, Stage
 from lamplighter.kit.json_text import read, text_of
 from lamplighter.kit.records import record
-from lamplighter.store.db import Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine.db import Row, instant, instant_or_none, stamp, stamp_or_none
 
 
 @record

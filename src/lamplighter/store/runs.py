@@ -6,7 +6,8 @@ from datetime import datetime
 
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.kit.errors import Conflict
-from lamplighter.store.db import Db, Row, instant_or_none, stamp
+from lamplighter.store.engine.db import Db, Row, instant_or_none, stamp
+from lamplighter.store.engine.deferred import Write
 from lamplighter.store.run_rows import (
     NewRunEvent,
     Papers,
@@ -20,7 +21,6 @@ from lamplighter.store.run_rows import (
     told,
     written,
 )
-from lamplighter.store.writes import Write
 
 ACTIVE_STATES = "state IN ('queued', 'enriching', 'ready', 'running')"
 _FIXED = """

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from lamplighter.kit.clock import rfc3339
-from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
 # A start that is told twice, once by a controller that died in between, is the same start.
 ADD = """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lamplighter.store.db import Db, Params, instant, stamp
+from lamplighter.store.engine.db import Db, Params, instant, stamp
 
 # The reader of a session's output is one; another that took over meanwhile has moved the position on.
 ADVANCE = """

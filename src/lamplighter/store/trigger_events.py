@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from lamplighter.kit.records import record
-from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.writes import Write
+from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine.deferred import Write
 
 _COLUMNS = """
     id, automation_id, automation, trigger_id, kind, status, reason, slot, dedup_key, payload, run_id, count, due_at,

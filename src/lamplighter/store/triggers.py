@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.automations.state import TriggerState
-from lamplighter.store.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
 BLOCKED = "blocked"
 """In place of a run in `held_by`: an event trigger of a paused or suspended city keeps its events until that ends."""

@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from lamplighter.store.db import Db
+from lamplighter.store.engine.db import Db
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

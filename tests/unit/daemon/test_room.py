@@ -4,20 +4,20 @@ import asyncio
 
 import pytest
 
-from lamplighter.daemon.room import AT_ONCE, HELD, SHARED, SOON, Room
+from lamplighter.daemon.pipeline.slots import AT_ONCE, HELD, SHARED, SOON, Slots
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.kit.clock import SystemClock
-from lamplighter.services.workers import Worker
+from lamplighter.services.runs.workers import Worker
 
 ME = Worker("own_1", "here")
 
 
 @pytest.fixture
-def room() -> Room:
-    return Room(SystemClock())
+def room() -> Slots:
+    return Slots(SystemClock())
 
 
-async def commands(room: Room, count: int, seconds: float) -> int:
+async def commands(room: Slots, count: int, seconds: float) -> int:
     """So many, all handed in together; how many ran side by side at most."""
     running = most = 0
 
@@ -32,33 +32,33 @@ async def commands(room: Room, count: int, seconds: float) -> int:
     return most
 
 
-def promised(room: Room, most: int = 10_000, reach: Reach | None = None) -> int:
-    with room.promise(ME, reach, most) as starter:
-        assert room.promised >= starter.room
-        return starter.room
+def promised(room: Slots, most: int = 10_000, reach: Reach | None = None) -> int:
+    with room.reserve(ME, reach, most) as start_grant:
+        assert room.promised >= start_grant.room
+        return start_grant.room
 
 
-async def test_however_many_are_handed_in_so_many_run_at_once(room: Room) -> None:
+async def test_however_many_are_handed_in_so_many_run_at_once(room: Slots) -> None:
     assert await commands(room, 5 * AT_ONCE, 0.01) == AT_ONCE
 
 
-async def test_before_anything_is_known_of_them_little_more_is_started_than_can_run(room: Room) -> None:
+async def test_before_anything_is_known_of_them_little_more_is_started_than_can_run(room: Slots) -> None:
     assert AT_ONCE <= promised(room) <= AT_ONCE + 4
     assert promised(room, most=5) == 5
     assert room.promised == 0
 
 
-async def test_what_is_over_in_no_time_may_be_started_ahead(room: Room) -> None:
+async def test_what_is_over_in_no_time_may_be_started_ahead(room: Slots) -> None:
     await commands(room, 100, 0)
     assert promised(room) == AT_ONCE + SOON
     room.busy = AT_ONCE
     assert promised(room) == SOON
-    with room.promise(ME, None, 200):
+    with room.reserve(ME, None, 200):
         assert promised(room) == SOON - 200
     assert promised(room) == SOON
 
 
-async def test_while_every_place_is_taken_nothing_is_started_ahead(room: Room) -> None:
+async def test_while_every_place_is_taken_nothing_is_started_ahead(room: Slots) -> None:
     await commands(room, 100, 0)
     release = asyncio.Event()
 
@@ -75,7 +75,7 @@ async def test_while_every_place_is_taken_nothing_is_started_ahead(room: Room) -
     assert promised(room) > 0
 
 
-async def test_beside_other_nodes_a_few(room: Room) -> None:
+async def test_beside_other_nodes_a_few(room: Slots) -> None:
     await commands(room, 100, 0)
     reach = Reach("here", frozenset())
     assert promised(room, reach=reach) == SHARED
@@ -83,7 +83,7 @@ async def test_beside_other_nodes_a_few(room: Room) -> None:
     assert promised(room, reach=reach) == 0
 
 
-async def test_ends_that_are_not_written_down_bound_it_too(room: Room) -> None:
+async def test_ends_that_are_not_written_down_bound_it_too(room: Slots) -> None:
     await commands(room, 100, 0)
     room.held = HELD - 3
     assert (room.left, promised(room)) == (3, 3)
@@ -91,7 +91,7 @@ async def test_ends_that_are_not_written_down_bound_it_too(room: Room) -> None:
     assert promised(room) == 0
 
 
-async def test_one_that_leaves_while_it_waits_takes_no_place(room: Room) -> None:
+async def test_one_that_leaves_while_it_waits_takes_no_place(room: Slots) -> None:
     release, ran = asyncio.Event(), []
 
     async def hold(_what: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lamplighter.daemon.ticks import Phase, Ticks
 from lamplighter.kit.errors import Fenced, Unavailable
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.testing.clock import FakeClock
 
 PATROL = timedelta(seconds=30)
@@ -52,15 +52,15 @@ async def test_a_patrol_runs_every_phase_in_order(ticks: Ticks, fake_clock: Fake
 
 async def test_a_wakeup_runs_only_its_own_phase(ticks: Ticks) -> None:
     await ticks.tick()
-    ticks.rouse("second")
+    ticks.wake_phase("second")
     assert await ticks.tick() == ["second"]
     assert await ticks.tick() == []
 
 
 async def test_two_woken_phases_run_in_their_order(ticks: Ticks) -> None:
     await ticks.tick()
-    ticks.rouse("second")
-    ticks.rouse("first")
+    ticks.wake_phase("second")
+    ticks.wake_phase("first")
     assert await ticks.tick() == ["first", "second"]
 
 
@@ -68,7 +68,7 @@ async def test_a_floor_holds_and_a_wakeup_before_it_is_not_forgotten(ticks: Tick
     await ticks.tick()
     fake_clock.advance(PATROL)
     assert await ticks.tick() == ["first", "second"]
-    ticks.rouse("third")
+    ticks.wake_phase("third")
     assert await ticks.tick() == []
     assert ticks.until_next() == timedelta(seconds=30)
     fake_clock.advance(29)
@@ -83,7 +83,7 @@ async def test_a_problem_is_shown_while_it_lasts_and_stops_nobody_else(ticks: Ti
     assert await ticks.tick() == ["first", "second", "third"]
     assert ticks.problems == {"first": "The disk is full."}
     work["first"].error = None
-    ticks.rouse("first")
+    ticks.wake_phase("first")
     await ticks.tick()
     assert ticks.problems == {}
 
@@ -103,7 +103,7 @@ async def test_a_fenced_process_stops_ticking(ticks: Ticks, work: dict[str, Work
 
 async def test_everything_is_roused_at_once(ticks: Ticks) -> None:
     await ticks.tick()
-    ticks.rouse_all()
+    ticks.wake_all()
     assert await ticks.tick() == ["first", "second"]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.sessions import shim
-from lamplighter.adapters.sessions.processes.table import all_processes, identity_of, is_alive
+from lamplighter.adapters.processes.table import all_processes, identity_of, is_alive
+from lamplighter.adapters.sessions.local import shim
 from lamplighter.adapters.sessions.records import Records
 from lamplighter.domain.sessions.model import SessionName, SessionSpec
 from lamplighter.kit import descriptors
@@ -65,7 +65,7 @@ def test_a_record_that_cannot_be_read_now_is_not_called_missing(tmp_path: Path) 
 LAUNCH = """
 import os, sys
 from pathlib import Path
-from lamplighter.adapters.sessions import shim
+from lamplighter.adapters.sessions.local import shim
 from lamplighter.kit import descriptors
 descriptors.raise_limit()
 home = Path(sys.argv[1])

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from lamplighter.adapters.sessions import output
+from lamplighter.adapters.sessions.local import output
 
 
 def test_the_tail_reaches_into_the_rotated_file(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lamplighter.adapters.sessions.output import end_of, trim
+from lamplighter.adapters.sessions.local.output import end_of, trim
 
 
 def test_the_end_stays_and_the_disk_is_free(tmp_path: Path) -> None:

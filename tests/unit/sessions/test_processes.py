@@ -2,8 +2,8 @@
 
 import os
 
-from lamplighter.adapters.sessions.processes.table import Identity, Process, boot_id, parse_ps, parse_stat
-from lamplighter.adapters.sessions.processes.tree import Marks, members
+from lamplighter.adapters.processes.table import Identity, Process, boot_id, parse_ps, parse_stat
+from lamplighter.adapters.processes.tree import Marks, members
 
 PS = """\
     1     0 Ss   Sun Nov  1 10:00:00 2026 /sbin/launchd

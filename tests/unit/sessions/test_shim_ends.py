@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.sessions import shim
-from lamplighter.adapters.sessions.processes.shim_ends import ShimEnds, reap
-from lamplighter.adapters.sessions.processes.table import Identity, identity_of
+from lamplighter.adapters.processes.shim_ends import ShimEnds, reap
+from lamplighter.adapters.processes.table import Identity, identity_of
+from lamplighter.adapters.sessions.local import shim
 from lamplighter.kit import descriptors
 from lamplighter.testing.few_descriptors import only
 

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from lamplighter.adapters.sessions.tmux_panes import FORMAT, LAUNCH, parse_panes, write_launch
-from lamplighter.adapters.sessions.tmux_words import session_word, socket_path
+from lamplighter.adapters.sessions.tmux.panes import FORMAT, LAUNCH, parse_panes, write_launch
+from lamplighter.adapters.sessions.tmux.words import session_word, socket_path
 from lamplighter.domain.sessions.model import SessionName, SessionSpec
 
 

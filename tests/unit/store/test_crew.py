@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lamplighter.store.batch import batched
-from lamplighter.store.crew import AT_ONE_FUNCTION, Crew
-from lamplighter.store.jobs import Answer, Job
+from lamplighter.store.engine.batching import batched
+from lamplighter.store.engine.job_pool import AT_ONE_FUNCTION, JobPool
+from lamplighter.store.engine.jobs import Answer, Job
 
 LIMIT = 10.0
 
@@ -38,40 +38,40 @@ def job(fn: Any, loop: asyncio.AbstractEventLoop) -> Job:
 class Taker(threading.Thread):
     """Takes once and says what it got; `finish` lets it say that it is done."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, job_pool: JobPool) -> None:
         super().__init__(daemon=True)
-        self.crew = crew
+        self.job_pool = job_pool
         self.got: list[Job] = []
         self.took = threading.Event()
         self.finish = threading.Event()
         self.start()
 
     def run(self) -> None:
-        self.got = self.crew.take(64)
+        self.got = self.job_pool.take(64)
         self.took.set()
         self.finish.wait(LIMIT)
-        self.crew.done()
+        self.job_pool.done()
 
     def result(self) -> list[Job]:
         assert self.took.wait(LIMIT), "it rests for ever"
         return self.got
 
 
-def resting(crew: Crew, count: int) -> None:
+def resting(job_pool: JobPool, count: int) -> None:
     pause = threading.Event()
     for _ in range(1000):
-        if len(crew._resting) == count:
+        if len(job_pool._resting) == count:
             return
         pause.wait(0.005)
     raise AssertionError("nobody rests")
 
 
-def at_work(crew: Crew, loop: asyncio.AbstractEventLoop) -> list[Taker]:
+def at_work(job_pool: JobPool, loop: asyncio.AbstractEventLoop) -> list[Taker]:
     """As many threads as may have one function's jobs in hand."""
     takers = []
     for _ in range(AT_ONE_FUNCTION):
-        crew.put(job(together, loop))
-        takers.append(Taker(crew))
+        job_pool.put(job(together, loop))
+        takers.append(Taker(job_pool))
         assert len(takers[-1].result()) == 1
     return takers
 
@@ -79,12 +79,12 @@ def at_work(crew: Crew, loop: asyncio.AbstractEventLoop) -> list[Taker]:
 def test_no_more_than_two_threads_have_one_functions_jobs_and_who_waits_is_called(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    crew = Crew()
-    takers = at_work(crew, loop)
-    other = Taker(crew)
-    resting(crew, 1)
+    job_pool = JobPool()
+    takers = at_work(job_pool, loop)
+    other = Taker(job_pool)
+    resting(job_pool, 1)
     late = job(together, loop)
-    crew.put(late)
+    job_pool.put(late)
     assert not other.took.wait(0.05)
     takers[0].finish.set()  # it goes on with what waits for somebody's lock, and takes nothing now
     assert other.result() == [late]
@@ -92,28 +92,28 @@ def test_no_more_than_two_threads_have_one_functions_jobs_and_who_waits_is_calle
 
 @pytest.mark.parametrize("fn", [plain, elsewise], ids=["plain", "of another function"])
 def test_other_jobs_pass_by_batches_in_hand(fn: Any, loop: asyncio.AbstractEventLoop) -> None:
-    crew = Crew()
-    at_work(crew, loop)
-    other = Taker(crew)
-    resting(crew, 1)
+    job_pool = JobPool()
+    at_work(job_pool, loop)
+    other = Taker(job_pool)
+    resting(job_pool, 1)
     aside = job(fn, loop)
-    crew.put(aside)
+    job_pool.put(aside)
     assert other.result() == [aside]
 
 
 def test_at_the_end_those_who_rest_leave_and_those_with_a_batch_take_the_rest(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    crew = Crew()
-    takers = at_work(crew, loop)
-    other = Taker(crew)
-    resting(crew, 1)
+    job_pool = JobPool()
+    takers = at_work(job_pool, loop)
+    other = Taker(job_pool)
+    resting(job_pool, 1)
     left = job(together, loop)
-    crew.put(left)
-    crew.close()
+    job_pool.put(left)
+    job_pool.close()
     assert other.result() == []
     takers[0].finish.set()
     takers[0].join(LIMIT)
-    assert crew.take(64) == [left]
-    crew.done()
-    assert crew.take(64) == []
+    assert job_pool.take(64) == [left]
+    job_pool.done()
+    assert job_pool.take(64) == []

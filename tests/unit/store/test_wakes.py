@@ -10,11 +10,11 @@ import pytest
 
 from lamplighter.app.wakeups import listening
 from lamplighter.kit.errors import UsageError
-from lamplighter.store.datagrams import Datagrams, topics
-from lamplighter.store.dialect import POSTGRES, SQLITE
+from lamplighter.store.engine.datagrams import Datagrams, topics
+from lamplighter.store.engine.dialect import POSTGRES, SQLITE
+from lamplighter.store.engine.wakes import ALL, Wakes
 from lamplighter.store.errors import StoreUnavailable
-from lamplighter.store.place import PostgresPlace, SqlitePlace, parse_place
-from lamplighter.store.wakes import ALL, Wakes
+from lamplighter.store.url import PostgresUrl, SqliteUrl, parse_store_url
 
 WITHIN = 10
 
@@ -128,7 +128,7 @@ class TestDatagrams:
         sender.close()
 
     async def test_rubbish_from_outside_wakes_nobody_wrongly(self, tmp_path: Path) -> None:
-        place = SqlitePlace(tmp_path / "lamp.db", tmp_path)
+        place = SqliteUrl(tmp_path / "lamp.db", tmp_path)
         wakes = Wakes()
         with listening(place, "me", wakes):
             mine = wakes.subscribe("a")
@@ -146,19 +146,19 @@ class TestDatagrams:
 class TestPlaces:
     def test_a_place_comes_from_its_url(self, tmp_path: Path) -> None:
         runtime = tmp_path / ".gc"
-        assert parse_place("", runtime) == SqlitePlace(runtime / "lamp.db", runtime)
-        assert parse_place("sqlite:data/x.db", runtime) == SqlitePlace(tmp_path / "data/x.db", runtime)
-        assert parse_place("sqlite:///abs/x.db", runtime) == SqlitePlace(Path("/abs/x.db"), runtime)
-        assert parse_place("postgres://h/db", runtime) == PostgresPlace("postgres://h/db", runtime)
+        assert parse_store_url("", runtime) == SqliteUrl(runtime / "lamp.db", runtime)
+        assert parse_store_url("sqlite:data/x.db", runtime) == SqliteUrl(tmp_path / "data/x.db", runtime)
+        assert parse_store_url("sqlite:///abs/x.db", runtime) == SqliteUrl(Path("/abs/x.db"), runtime)
+        assert parse_store_url("postgres://h/db", runtime) == PostgresUrl("postgres://h/db", runtime)
 
     @pytest.mark.parametrize("url", ["mysql://u:hush@h/db", "nonsense", "/a/path"])
     def test_another_url_is_a_mistake(self, url: str, tmp_path: Path) -> None:
         with pytest.raises(UsageError) as told:
-            parse_place(url, tmp_path)
+            parse_store_url(url, tmp_path)
         assert "hush" not in told.value.message
 
     def test_a_place_names_itself_without_its_password(self, tmp_path: Path) -> None:
-        assert "hush" not in str(PostgresPlace("postgresql://u:hush@h/db", tmp_path))
+        assert "hush" not in str(PostgresUrl("postgresql://u:hush@h/db", tmp_path))
 
 
 class TestDialect:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lamplighter.adapters.beads.decode import BeadUnreadable, decode_bead, decode_beads
-from lamplighter.adapters.program import Answer, Program
+from lamplighter.adapters.processes.program import Answer, Program
 from lamplighter.domain.beads.formulas import Plan
 from lamplighter.domain.beads.model import Bead, BeadChange, BeadFilter, BeadNotFound, NewBead
 from lamplighter.kit import json_text

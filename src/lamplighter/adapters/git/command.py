@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from lamplighter.adapters.child import (
+from lamplighter.adapters.processes.child import (  # fmt: skip
     Call,
     Ended,
     NotStarted,
@@ -13,7 +13,7 @@ from lamplighter.adapters.child import (
     TooMuchOutput,
     run_child,
     run_child_here,
-)  # fmt: skip
+)
 from lamplighter.ports.worktrees import GitFailed
 
 LIMIT = timedelta(seconds=120)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamplighter.adapters.program import Answer, Program
+from lamplighter.adapters.processes.program import Answer, Program
 from lamplighter.domain.mail import Message
 from lamplighter.kit import json_text
 from lamplighter.kit.clock import from_rfc3339

@@ -67,7 +67,7 @@ class FailProvider:
         del source, destination
         _refuse("copy to", name)
 
-    async def tend(self) -> None:
+    async def cleanup(self) -> None:
         return
 
     async def close(self) -> None:

@@ -169,7 +169,7 @@ class FakeProvider:
     async def copy_to(self, name: SessionName, source: Path, destination: str) -> None:
         staging.copy_file(source, Path(self._must(name).spec.work_dir), destination)
 
-    async def tend(self) -> None:
+    async def cleanup(self) -> None:
         return
 
     async def close(self) -> None:

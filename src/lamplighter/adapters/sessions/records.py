@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lamplighter.adapters.sessions.processes.table import identity_of
+from lamplighter.adapters.processes.table import identity_of
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
 from lamplighter.kit import descriptors, json_text

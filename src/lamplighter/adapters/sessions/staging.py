@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from lamplighter.adapters.child import Call, NotStarted, Output, TookTooLong, run_child
+from lamplighter.adapters.processes.child import Call, NotStarted, Output, TookTooLong, run_child
 from lamplighter.domain.sessions.model import SessionSpec
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.sessions import StartFailed

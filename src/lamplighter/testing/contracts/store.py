@@ -11,10 +11,10 @@ import pytest
 from lamplighter.domain.acts import Act
 from lamplighter.domain.events import TOPIC, Event, EventFilter
 from lamplighter.kit.limits import TimeLimit
+from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreReadOnly
-from lamplighter.store.place import Place, open_direct, open_store
 from lamplighter.store.tx import DirectStore, Store, Tx
-from lamplighter.store.wakes import Wakes
+from lamplighter.store.url import Place, open_direct, open_store
 
 CITY = "cty_contract"
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamplighter.domain.nodes.model import Known, NodeTaken, PlaceNamed, choose_name, first_among, successor
+from lamplighter.domain.cluster.nodes import Known, NodeTaken, PlaceNamed, choose_name, first_among, successor
 
 HERE, THERE = "nod_1 box:/town/.gc", "nod_2 barn:/town/.gc"
 

@@ -1,0 +1,346 @@
+"""The one way to run a child process and wait for its end: commands, checks, hooks, scripts, git.
+
+A call ends when the child ends, not when its pipes do: a helper that the child left behind may hold them for as long
+as it likes. The child gets no descriptor but 0, 1 and 2. At its time limit, when it writes too much, and when whoever
+waits is cancelled, it is ended with all it started, also what moved to a session of its own: each call has an id, and
+all that descends from its child carries it in the environment.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+
+from lamplighter.adapters.processes.table import ENV_CHILD_ID, Process, identity_of
+from lamplighter.kit import descriptors
+from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.errors import LampError, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from concurrent.futures import Future  # it and asyncio cost a third of a short command's time
+
+LONGEST_OUTPUT = 32 << 20
+LONGEST_COMPLAINT = 64 << 10
+GRACE = timedelta(milliseconds=200)
+"""Between the request to end and the kill: git removes its lock files in less."""
+_REAP_SECONDS = 5.0
+_GLANCE_SECONDS = 0.05
+_CHUNK = 1 << 16
+_LARGEST_PIPE = 1 << 20
+
+
+class Output(Enum):
+    NONE = "none"
+    """Not read at all."""
+    END = "end"
+    """Standard output and standard error in one, the end of it."""
+    WHOLE = "whole"
+    """All of standard output, or TooMuchOutput; the end of standard error apart from it."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """`work_dir` is ours where it is None.
+
+    `ends_helpers` ends also what the child left in its process group; else whatever it left behind goes on.
+    """
+
+    command: Sequence[str]
+    work_dir: str | Path | None
+    env: Mapping[str, str]
+    limit: timedelta
+    stdin: bytes = b""
+    output: Output = Output.WHOLE
+    longest_output: int = LONGEST_OUTPUT
+    ends_helpers: bool = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    """`exit_code` is the negative number of the signal for one that was killed."""
+
+    exit_code: int
+    output: bytes
+    complaint: bytes = b""
+
+
+class NotStarted(Unavailable):
+    def __init__(self, program: str, reason: str) -> None:
+        super().__init__(f"{program} cannot be run: {reason}.", hint="Check that it is there and may be executed.")
+        self.reason = reason
+
+
+class TookTooLong(Unavailable):
+    def __init__(self, program: str, limit: timedelta) -> None:
+        self.seconds = limit.total_seconds()
+        super().__init__(
+            f"{program} took longer than {self.seconds:g} s and was ended.",
+            hint="Run it by hand to see what it waits for.",
+        )
+
+
+class TooMuchOutput(LampError):
+    def __init__(self, program: str, most: int) -> None:
+        super().__init__(f"{program} wrote more than {most} bytes and was ended.", hint="Let it write less.")
+        self.most = most
+
+
+async def run_child(call: Call) -> Ended:
+    """Raises NotStarted, TookTooLong and TooMuchOutput; cancelled, it returns when nothing of the child is left."""
+    import asyncio
+
+    asked_to_stop, stop = _pipe(call)
+    with contextlib.closing(os.fdopen(stop, "wb")) as stopping:
+        ending = asyncio.wrap_future(_in_thread(lambda: _run(call, asked_to_stop)))
+        try:
+            return await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            stopping.close()
+            ending.add_done_callback(lambda done: done.exception())  # nobody asks for it any more
+            await asyncio.wait({ending})
+            raise
+
+
+def run_child_here(call: Call) -> Ended:
+    """The same for a thread without an event loop: it waits."""
+    return _run(call, None)
+
+
+class _Stopped(Exception):
+    """Whoever waited for the child does not any more."""
+
+
+def _pipe(call: Call) -> tuple[int, int]:
+    try:
+        return os.pipe()
+    except OSError as error:
+        raise NotStarted(call.command[0], error.strerror or str(error)) from error
+
+
+def _in_thread(work: Callable[[], Ended]) -> "Future[Ended]":
+    """Not in the loop's own threads: those are few, and a child may take long."""
+    from concurrent.futures import Future
+
+    done: Future[Ended] = Future()
+
+    def fulfil() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001  whoever waits gets it
+            done.set_exception(error)
+
+    threading.Thread(target=fulfil, name="child").start()
+    return done
+
+
+def _run(call: Call, asked_to_stop: int | None) -> Ended:
+    """`asked_to_stop` is closed here; its other end is closed by whoever wants the child ended."""
+    child_id = os.urandom(8).hex()
+    try:
+        process = _start(call, child_id)
+        with _closing(process):
+            try:
+                return _Exchange(call, process, asked_to_stop).run()
+            except BaseException:
+                _end_tree(process, child_id)
+                raise
+    finally:
+        if asked_to_stop is not None:
+            os.close(asked_to_stop)
+
+
+def _start(call: Call, child_id: str) -> "subprocess.Popen[bytes]":
+    none = call.output is Output.NONE
+    apart = subprocess.PIPE if call.output is Output.WHOLE else subprocess.STDOUT
+    try:
+        process = subprocess.Popen(
+            list(call.command),
+            cwd=call.work_dir,
+            env={**call.env, ENV_CHILD_ID: child_id},
+            stdin=subprocess.PIPE if call.stdin else subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if none else subprocess.PIPE,
+            stderr=subprocess.DEVNULL if none else apart,
+            close_fds=True,
+            start_new_session=True,  # a process group of its own, so that all of it can be ended
+        )
+    except OSError as error:
+        where = f"{error.filename}: " if str(error.filename) == str(call.work_dir) else ""
+        raise NotStarted(call.command[0], f"{where}{error.strerror or error}") from error
+    except ValueError as error:  # a zero byte in a word or a variable
+        raise NotStarted(call.command[0], str(error)) from error
+    descriptors.limit_child(process.pid)
+    return process
+
+
+@contextlib.contextmanager
+def _closing(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Close our ends of the pipes; Popen's own way would write what was not sent, and wait."""
+    try:
+        yield
+    finally:
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+class _Exchange:
+    """The pipes of one child until its end."""
+
+    def __init__(self, call: Call, process: "subprocess.Popen[bytes]", asked_to_stop: int | None) -> None:
+        self._call = call
+        self._process = process
+        self._asked_to_stop = asked_to_stop
+        self._unsent = memoryview(call.stdin)
+        self._output = bytearray()
+        self._complaint = bytearray()
+        self._ended = False
+        self._monotonic = SystemClock().monotonic
+        self._selector = selectors.PollSelector()  # takes no descriptor of its own
+
+    def run(self) -> Ended:
+        pidfd = _pidfd(self._process.pid)
+        try:
+            self._watch(pidfd)
+            self._wait(glance=pidfd < 0)
+            self._take_the_rest()
+            if self._call.ends_helpers:
+                _kill_group(self._process)
+        finally:
+            if pidfd >= 0:
+                os.close(pidfd)
+        return Ended(self._process.wait(), bytes(self._output), bytes(self._complaint))
+
+    def _watch(self, pidfd: int) -> None:
+        process, selector = self._process, self._selector
+        for pipe, event, handler in (
+            (process.stdin, selectors.EVENT_WRITE, self._send),
+            (process.stdout, selectors.EVENT_READ, self._take_output),
+            (process.stderr, selectors.EVENT_READ, self._take_complaint),
+        ):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                selector.register(pipe, event, handler)
+        if pidfd >= 0:
+            selector.register(pidfd, selectors.EVENT_READ, self._note_end)
+        if self._asked_to_stop is not None:
+            selector.register(self._asked_to_stop, selectors.EVENT_READ, self._stop)
+
+    def _wait(self, *, glance: bool) -> None:
+        """`glance` asks now and then, where the system does not tell of the end."""
+        deadline = self._monotonic() + self._call.limit.total_seconds()
+        while not self._ended:
+            left = deadline - self._monotonic()
+            if left <= 0:
+                raise TookTooLong(self._call.command[0], self._call.limit)
+            for key, _ in self._selector.select(min(left, _GLANCE_SECONDS) if glance else left):
+                if not key.data(key.fd):
+                    self._close(key.fileobj)
+            if glance and self._process.poll() is not None:
+                self._ended = True
+
+    def _close(self, pipe: object) -> None:
+        self._selector.unregister(pipe)  # type: ignore[arg-type]  # what _watch registered
+        pipe.close()  # type: ignore[attr-defined]  # only pipes come to an end
+
+    def _note_end(self, _fd: int) -> bool:
+        self._ended = True
+        return True
+
+    def _stop(self, _fd: int) -> bool:
+        raise _Stopped
+
+    def _send(self, fd: int) -> bool:
+        """Whether there is more to send; a child that does not read what it is told is not wrong for that."""
+        try:
+            self._unsent = self._unsent[os.write(fd, self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return bool(self._unsent)
+
+    def _take_output(self, fd: int) -> bool:
+        chunk = _read(fd)
+        self._output += chunk or b""
+        if len(self._output) > self._call.longest_output:
+            if self._call.output is Output.WHOLE:
+                raise TooMuchOutput(self._call.command[0], self._call.longest_output)
+            del self._output[: -self._call.longest_output]
+        return chunk != b""
+
+    def _take_complaint(self, fd: int) -> bool:
+        chunk = _read(fd)
+        self._complaint += chunk or b""
+        del self._complaint[:-LONGEST_COMPLAINT]
+        return chunk != b""
+
+    def _take_the_rest(self) -> None:
+        """What stands in the pipes and no more: a helper may go on writing for ever."""
+        for pipe, take in ((self._process.stdout, self._take_output), (self._process.stderr, self._take_complaint)):
+            for _ in range(_LARGEST_PIPE // _CHUNK):
+                if pipe is None or pipe.closed or not take(pipe.fileno()):
+                    break
+
+
+def _read(fd: int) -> bytes | None:
+    """Nothing at the end, None when there is nothing yet."""
+    try:
+        return os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return None
+
+
+def _pidfd(pid: int) -> int:
+    """A descriptor that becomes readable when the child ends; -1 where the system has none to give."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return -1
+
+
+@dataclass(frozen=True)
+class _CarriesId:
+    child_id: str
+
+    def on(self, process: Process) -> bool:
+        return process.child_id == self.child_id
+
+
+def _end_tree(process: "subprocess.Popen[bytes]", child_id: str) -> None:
+    """The child and all it started: asked, then killed. Whatever stands in the way, its process group is killed."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    from lamplighter.adapters.processes.tree import ProcessTable, end_all, members
+
+    who = identity_of(process.pid)
+    roots = (who,) if who is not None else ()
+
+    async def end() -> None:
+        table = ProcessTable()
+        for _ in range(2):  # one that is just becoming another program has no environment for a moment
+            await end_all(table, lambda found: members(found, roots, _CarriesId(child_id)), grace=GRACE)
+
+    try:
+        with ThreadPoolExecutor(1) as thread:  # in this one there may be an event loop
+            thread.submit(lambda: asyncio.run(end())).result()
+    finally:
+        _kill_group(process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_REAP_SECONDS)
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+    """Only before it is waited for: until then nobody else can get its number."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,101 @@
+"""One call of an outside program: bytes in, bytes out, with a time limit, a size limit, and nothing left running."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from lamplighter.adapters.processes.child import (
+    LONGEST_OUTPUT,
+    Call,
+    NotStarted,
+    TookTooLong,
+    TooMuchOutput,
+    run_child_here,
+)
+from lamplighter.kit.errors import LampError, Unavailable
+
+CALL_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    call_seconds: float = CALL_SECONDS
+    longest_output: int = LONGEST_OUTPUT
+
+
+@dataclass(frozen=True)
+class Answer:
+    exit_code: int
+    output: bytes
+    complaint: str
+    """What it wrote to standard error, or the end of it."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Runs in `directory` with `env`. `setting` is where a person named it."""
+
+    path: str
+    directory: Path
+    env: Mapping[str, str]
+    limits: Limits = Limits()
+    setting: str = "[beads] provider"
+
+    def call(self, args: Sequence[str], stdin: bytes = b"", *, env: Mapping[str, str] | None = None) -> Answer:
+        """Raises Unavailable when it cannot be started, CallTooLong or AnswerTooLong when it goes over its limits."""
+        what = " ".join([self.path, *args[:2]])
+        try:
+            ended = run_child_here(self._child(args, stdin, env or {}))
+        except NotStarted as error:
+            raise self._not_started(error.reason) from error
+        except TookTooLong as error:
+            raise CallTooLong(what, error.seconds) from None
+        except TooMuchOutput as error:
+            raise AnswerTooLong(what, error.most) from None
+        return Answer(ended.exit_code, ended.output, ended.complaint.decode(errors="replace").strip())
+
+    def _child(self, args: Sequence[str], stdin: bytes, env: Mapping[str, str]) -> Call:
+        return Call(
+            (self.path, *args),
+            self.directory,
+            {**self.env, **env},
+            timedelta(seconds=self.limits.call_seconds),
+            stdin=stdin,
+            longest_output=self.limits.longest_output,
+            ends_helpers=True,
+        )
+
+    def _not_started(self, why: str) -> Unavailable:
+        return Unavailable(
+            f"{self.path} cannot be run: {why}.",
+            hint=f"Check that it is there and executable, and what {self.setting} in city.toml says.",
+        )
+
+
+def script_path(script: str, city: Path, search: str | None) -> str:
+    """The script as it is run: below the city for a relative path, else looked for along `search`."""
+    path = Path(script).expanduser()
+    if path.is_absolute():
+        return str(path)
+    inside = city / path
+    if inside.exists() or len(path.parts) > 1:
+        return str(inside)
+    return shutil.which(script, path=search) or str(inside)
+
+
+class CallTooLong(Unavailable):
+    def __init__(self, call: str, seconds: float) -> None:
+        super().__init__(
+            f"`{call}` gave no answer within {seconds:g} seconds and was ended.",
+            hint="Run it by hand to see what it waits for.",
+        )
+
+
+class AnswerTooLong(LampError):
+    def __init__(self, call: str, most: int) -> None:
+        super().__init__(
+            f"`{call}` wrote more than {most} bytes and was ended.",
+            hint="Let it answer with less; what is closed can be purged.",
+        )

@@ -1,1 +1,0 @@
-"""Processes of this machine: who they are, whose they are, when they end, and ending them for good."""

@@ -1,0 +1,163 @@
+"""A line to a tmux server that stays open: commands go down it, and their answers come back in the same order.
+
+A call by a child process costs many times what the server needs for its answer. tmux has a mode for programs in which
+it reads commands from a file and answers each with a block; but only for a client that is attached to a session. So the
+line holds a small session of its own, which the server destroys as soon as the line is gone, however it went.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from lamplighter.adapters.sessions.tmux.words import line_of
+
+_CLOSE_LIMIT_S = 5.0
+_OURS = b"1"  # of the flags of a block: it answers a command from this line
+
+
+class LineLost(Exception):
+    """The line ended before the answer came: nobody knows whether the command was carried out."""
+
+
+@dataclass
+class Refused(Exception):
+    """The server carried out none of the commands from the one that it complains about."""
+
+    message: str
+
+
+@dataclass
+class _Asked:
+    mark: bytes
+    answer: asyncio.Future[str]
+    lines: list[bytes] = field(default_factory=list)
+    complaint: bytes | None = None
+
+
+class Line(asyncio.Protocol):
+    """One open line. `ask` may be called side by side; whoever is cancelled loses only the answer."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        self._transport: asyncio.Transport | None = None
+        self._waiting: deque[_Asked] = deque()
+        self._rest = b""
+        self._block: tuple[bytes, list[bytes]] | None = None
+        self._marks = os.urandom(6).hex()
+        self._count = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None
+
+    async def ask(self, words: Sequence[str]) -> str:
+        """What the commands print. Raises Refused, or LineLost."""
+        if self._transport is None:
+            raise LineLost
+        self._count += 1
+        # A command that fails takes the rest of its own line along; so the mark of the end is on the next.
+        mark = f"{self._marks}-{self._count}"
+        asked = _Asked(mark.encode(), asyncio.get_running_loop().create_future())
+        self._waiting.append(asked)
+        self._transport.write(line_of(words) + b"\n" + line_of(("display-message", "-p", mark)) + b"\n")
+        return await asked.answer
+
+    async def close(self) -> None:
+        """Returns when the server let go of it, or after a while."""
+        if self._transport is not None:
+            self._transport.close()
+            self.connection_lost(None)
+        await asyncio.to_thread(self._collect)
+
+    # ── what asyncio calls ────────────────────────────────────────────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._hear(line)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._transport = None
+        while self._waiting:
+            asked = self._waiting.popleft()
+            if not asked.answer.done():
+                asked.answer.set_exception(LineLost())
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _hear(self, line: bytes) -> None:
+        if self._block is None:
+            word, _, tail = line.partition(b" ")
+            if word == b"%begin":
+                self._block = (tail, [])
+            return  # all else outside of blocks is news that nobody asked for
+        name, found = self._block
+        if line in (b"%end " + name, b"%error " + name):
+            self._block = None
+            if name.rpartition(b" ")[2] == _OURS and self._waiting:
+                self._take(found, failed=line.startswith(b"%error"))
+        else:
+            found.append(line)
+
+    def _take(self, found: list[bytes], *, failed: bool) -> None:
+        asked = self._waiting[0]
+        if found == [asked.mark]:
+            self._waiting.popleft()
+            _settle(asked)
+        elif failed:
+            asked.complaint = b" ".join(found)
+        else:
+            asked.lines += found
+
+    def _collect(self) -> None:
+        try:
+            self._process.wait(_CLOSE_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _settle(asked: _Asked) -> None:
+    if asked.answer.done():  # whoever asked is gone
+        return
+    if asked.complaint is not None:
+        asked.answer.set_exception(Refused(_text([asked.complaint]).strip()))
+    else:
+        asked.answer.set_result(_text(asked.lines))
+
+
+def _text(lines: Iterable[bytes]) -> str:
+    return b"".join(line + b"\n" for line in lines).decode(errors="replace")
+
+
+async def open_line(command: Sequence[str], env: dict[str, str]) -> Line:
+    """`command` starts a control client and what it attaches to. Raises OSError where that is not to be had."""
+    ours, theirs = socket.socketpair()
+    try:
+        process = await asyncio.to_thread(_spawn, command, env, theirs)
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    line = Line(process)
+    try:
+        await asyncio.get_running_loop().create_unix_connection(lambda: line, sock=ours)
+    except BaseException:
+        ours.close()
+        await line.close()
+        raise
+    return line
+
+
+def _spawn(command: Sequence[str], env: dict[str, str], end: socket.socket) -> "subprocess.Popen[bytes]":
+    fd = end.fileno()
+    return subprocess.Popen(command, env=env, start_new_session=True, stdin=fd, stdout=fd, stderr=subprocess.DEVNULL)

@@ -1,0 +1,70 @@
+"""Opening a pane for a session: its files first, then the server's part, in one call."""
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from lamplighter.adapters.sessions.records import Record, Records
+from lamplighter.adapters.sessions.tmux.client import TmuxAbsent, TmuxClient
+from lamplighter.adapters.sessions.tmux.control import LineLost
+from lamplighter.adapters.sessions.tmux.panes import FORMAT, LAUNCH, Pane, write_launch
+from lamplighter.adapters.sessions.tmux.words import THEN, session_word
+from lamplighter.domain.sessions.model import SessionSpec
+from lamplighter.kit.clock import Clock
+
+_SIZE = ("-x", "200", "-y", "50")
+
+
+@dataclass(frozen=True)
+class Opening:
+    tmux: TmuxClient
+    records: Records
+    clock: Clock
+    city: str
+
+    def record(self, spec: SessionSpec, session_id: str) -> Record:
+        def furnish(home: Path) -> None:
+            env = dict(spec.env) | record_env
+            write_launch(home, spec, env, self.tmux.env)
+
+        now = self.clock.now()
+        record_env = Record(spec.name, self.city, session_id, now, "", takes_input=True, process_names=()).env()
+        return self.records.create(spec, session_id, now, furnish)
+
+    async def open(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
+        """The fields of the pane. In the dead one where there is one, else, or if that vanished, in a new session."""
+        if dead is not None:
+            with contextlib.suppress(TmuxAbsent):
+                return await self._once(spec, record, dead)
+        return await self._once(spec, record, None)
+
+    async def _once(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
+        """Opened by one call even where its answer is lost: the server has then marked the pane with this start."""
+        try:
+            return await self._open(spec, record, dead)
+        except LineLost:
+            shown = ("list-panes", "-t", f"={session_word(spec.name)}:", "-F", FORMAT)
+            with contextlib.suppress(TmuxAbsent):
+                said = await self.tmux.call(*shown)
+                if record.session_id in said:
+                    return said
+            return await self._open(spec, record, dead)
+
+    async def _open(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
+        """A dead pane is brought back where it stands, so that a person attached to it stays attached."""
+        word = session_word(spec.name)
+        script = ("/bin/sh", str(self.records.home(spec.name) / LAUNCH))
+        session_id = (THEN, "set-option", "-t", f"={word}:", "@lamp_id", record.session_id)
+        if dead is not None:
+            return await self.tmux.call_once(
+                "respawn-pane", "-k", "-t", dead.id, "-c", spec.work_dir, *script,
+                THEN, "clear-history", "-t", dead.id, *session_id,
+                THEN, "list-panes", "-t", f"={word}:", "-F", FORMAT,
+            )  # fmt: skip
+        return await self.tmux.new_session(
+            word, *_SIZE, "-c", spec.work_dir, *script, *session_id,
+            THEN, "set-option", "-t", f"={word}:", "@lamp_name", spec.name,
+            THEN, "set-option", "-t", f"={word}:", "@lamp_city", self.city,
+            THEN, "set-option", "-F", "-t", f"={word}:", "@lamp_pane", "#{pane_id}",
+            THEN, "list-panes", "-t", f"={word}:", "-F", FORMAT,
+        )  # fmt: skip

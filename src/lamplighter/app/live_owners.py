@@ -1,0 +1,28 @@
+"""Which processes of a city live, asked from outside: by their proofs of life, not by what is on record."""
+
+from typing import Any
+
+from lamplighter.app.wiring import OpenCity
+from lamplighter.services import node_shapes
+from lamplighter.store.owners import Owner
+from lamplighter.store.url import open_proofs
+
+
+def living(city: OpenCity) -> list[Owner]:
+    known = city.store.read(lambda tx: tx.owners.all())
+    if not known:
+        return []
+    proofs = open_proofs(city.place)
+    try:
+        return [owner for owner in known if not proofs.dead(owner.id)]
+    finally:
+        proofs.close()
+
+
+def living_workers(city: OpenCity) -> list[Owner]:
+    return [owner for owner in living(city) if owner.kind == "worker"]
+
+
+def node_rows(city: OpenCity) -> list[dict[str, Any]]:
+    """The nodes of the city, as surfaces show them."""
+    return city.store.read(node_shapes.rows, living(city))

@@ -1,0 +1,131 @@
+"""The post of a working process: its store, its name, its proof of life, its node; and all of it given back."""
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lamplighter.adapters.files.city import make_file
+from lamplighter.app.lifetime import if_possible
+from lamplighter.app.wakeups import listening
+from lamplighter.app.wiring import OpenCity, host
+from lamplighter.daemon.cluster.peer_watch import PeerWatch
+from lamplighter.domain.acts import Act
+from lamplighter.domain.city.model import City
+from lamplighter.domain.cluster.nodes import Node, NodeTaken
+from lamplighter.kit.errors import Unavailable
+from lamplighter.services import nodes, owners
+from lamplighter.store.engine.death_watch import open_vigil
+from lamplighter.store.engine.liveness import Proofs
+from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.errors import StoreLost, StoreSaved
+from lamplighter.store.owners import Owner
+from lamplighter.store.tx import Store
+from lamplighter.store.url import Place, SqliteUrl, migrate, open_direct, open_proofs, open_store
+
+NODE_ID = "node-id"
+SAVED_COPY = "saved-lamp.db"
+
+
+@dataclass(frozen=True)
+class Membership:
+    place: Place
+    store: Store
+    proofs: Proofs
+    owner: Owner
+    wakes: Wakes
+    took_over: list[Owner]
+
+    @property
+    def act(self) -> Act:
+        """At the time it was taken."""
+        return Act(self.owner.kind, self.owner.started_at)
+
+
+async def become_member(stack: AsyncExitStack, opened: OpenCity, place: Place, kind: str, name: str) -> Membership:
+    """Registered and proven alive, with the dead buried; `name` is the city's."""
+    wakes = Wakes()
+    store = open_store(place, opened.paths.city_id(), wakes)
+    stack.push_async_callback(store.close)
+    owner = Owner(opened.ids.make("own"), kind, host(), os.getpid(), opened.clock.now())
+    stack.enter_context(listening(place, owner.id, wakes))
+    await store.transact(lambda tx: tx.cities.ensure(name, owner.started_at))
+    proofs = open_proofs(place)
+    stack.callback(proofs.release, owner.id)
+    took_over = await owners.join(store, proofs, owner, act=Act(kind, owner.started_at))
+
+    async def leave() -> None:
+        await owners.leave(store, proofs, owner, clock=opened.clock)
+
+    stack.push_async_callback(if_possible, leave)
+    return Membership(place, store, proofs, owner, wakes, took_over)
+
+
+def migrate_own(place: Place, city: str) -> None:
+    """Bring the city's own database to this program's schema.
+
+    Raises StoreLost for a file that is not there or knows nothing of the city, StoreSaved while a copy lies there that
+    a daemon saved of a database it lost. A server's database may be new to the city.
+    """
+    if not isinstance(place, SqliteUrl):
+        migrate(place)
+        return
+    copies = sorted(place.runtime.glob(f"{SAVED_COPY}.*"))
+    if copies:
+        raise StoreSaved(str(place), str(copies[-1]))
+    migrate(place, make=False)
+    store = open_direct(place, city)
+    try:
+        if store.read(lambda tx: tx.cities.find()) is None:
+            raise StoreLost(str(place), "The city is not in the database")
+    finally:
+        store.close()
+
+
+async def join(
+    member: Membership, opened: OpenCity, rigs: Mapping[str, str], *, wanted: str | None = None, lost_after: timedelta
+) -> Node:
+    """Runs that a lost node of the wished name left are given up first, if their time has come: nobody else may be
+    there to do it. Raises NodeTaken, PlaceNamed, RigElsewhere.
+    """
+    joining = nodes.Joining(member.owner.id, wanted, host(), place_of(opened), rigs)
+    try:
+        return await member.store.transact(nodes.join, joining, member.act)
+    except NodeTaken:
+        before = member.act.at - lost_after
+        if not await member.store.transact(nodes.end_stranded, before=before, ids=opened.ids, act=member.act):
+            raise
+        return await member.store.transact(nodes.join, joining, member.act)
+
+
+def peer_watch(stack: AsyncExitStack, member: Membership, opened: OpenCity) -> PeerWatch | None:
+    """Who notices the death of other processes at once; where files are the proof, patrols do."""
+    vigil = open_vigil(member.place)
+    if vigil is None:
+        return None
+    stack.callback(vigil.close)
+    found = PeerWatch(member.store, opened.clock, member.proofs, vigil, member.owner.id, member.owner.kind)
+    found.listen(member.wakes)
+    return found
+
+
+def place_of(opened: OpenCity) -> str:
+    """Where sessions of this process live: the id of this `.gc`, made on first need, and where that is now."""
+    runtime = opened.paths.runtime
+    file = runtime / NODE_ID
+    try:
+        make_file(file, opened.ids.make("nod") + "\n", mode=0o600)
+        own = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"{file} cannot be had: {error}.", hint="Check the owner and mode of .gc.") from error
+    if not re.fullmatch(r"nod_[0-9a-z]+", own):
+        raise Unavailable(f"{file} does not hold a node's id.", hint="Remove it while nothing runs here.")
+    return f"{own} {host()}:{runtime.resolve()}"
+
+
+def rigs_here(city: City) -> dict[str, str]:
+    """Paths of those rigs whose directory is on this machine."""
+    found = {rig.name: city.rig_path(rig) for rig in city.rigs}
+    return {name: str(path) for name, path in found.items() if path.is_dir()}

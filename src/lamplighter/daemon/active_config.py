@@ -1,0 +1,107 @@
+"""What the loops around automations work with, as the configuration in force says it; swapped whole on a reload."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lamplighter.domain.city.command_env import command_environment
+from lamplighter.domain.city.model import City
+from lamplighter.domain.delivery.reach import Reach
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import NotFound
+from lamplighter.kit.tasks import tell_failure
+from lamplighter.services.rules import Rules
+from lamplighter.store.errors import ClockSkewed
+from lamplighter.store.tx import Store
+
+MOST_SKEW = timedelta(seconds=2)
+CLOCK_EVERY = timedelta(seconds=10)
+
+
+@dataclass
+class ActiveConfig:
+    city: City
+    rules: Rules
+    env: Mapping[str, str] = field(default_factory=dict)
+    reach: Reach | None = None
+    """What this process may take, in a city whose work several nodes share; None takes everything."""
+
+    _envs: dict[str | None, dict[str, str]] = field(default_factory=dict)
+    """Environments that commands of a rig share."""
+
+    def swap(self, city: City, rules: Rules) -> None:
+        self.city, self.rules = city, rules
+        self._envs.clear()
+
+    @property
+    def rigs(self) -> frozenset[str] | None:
+        return None if self.reach is None else self.reach.rigs
+
+    def holds(self, rig: str) -> bool:
+        return self.reach is None or rig in self.reach.rigs
+
+    def dir_of(self, rig: str | None) -> str:
+        """Where a command works: the rig's directory, else the city's. Raises NotFound for a rig that is gone."""
+        if not rig:
+            return str(self.city.root)
+        found = self.city.rig(rig)
+        if found is None:
+            raise NotFound(f"There is no rig `{rig}`.", hint="`lamp rig list` shows those there are.")
+        return str(self.city.rig_path(found))
+
+    def env_of(self, rig: str | None) -> dict[str, str]:
+        """Shared by all who ask: nobody changes it."""
+        if rig not in self._envs:
+            self._envs[rig] = command_environment(self.city, rig, parent=self.env)
+        return self._envs[rig]
+
+
+async def check_skew(store: Store) -> None:
+    """Raises ClockSkewed when this machine's clock is too far from the database's to take work."""
+    offset = await store.clock_offset()
+    if abs(offset) > MOST_SKEW:
+        raise ClockSkewed(-offset.total_seconds())
+
+
+@dataclass
+class ClockGuard:
+    """Asks the database's time now and then; a machine whose clock is off takes no work."""
+
+    store: Store
+    clock: Clock
+    _asked: float | None = None
+
+    async def check(self) -> None:
+        """Raises ClockSkewed."""
+        now = self.clock.monotonic()
+        if self._asked is not None and now - self._asked < CLOCK_EVERY.total_seconds():
+            return
+        await check_skew(self.store)
+        self._asked = now
+
+
+@dataclass
+class Tasks:
+    """Work done aside: counted, waited for at the end, and logged where it fails."""
+
+    running: set["asyncio.Task[None]"] = field(default_factory=set)
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, task: "asyncio.Task[None]") -> None:
+        self.running.add(task)
+        task.add_done_callback(tell_failure)
+        task.add_done_callback(self._done)
+
+    async def all_done(self) -> None:
+        while self.running:
+            await asyncio.wait(set(self.running))
+
+    async def drop(self) -> None:
+        for task in tuple(self.running):
+            task.cancel()
+        await self.all_done()
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self.running.discard(task)
+        self.freed.set()

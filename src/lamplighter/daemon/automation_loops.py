@@ -1,0 +1,193 @@
+"""The parts that fire and run automations, built together: their loops, their phases, and what a reload swaps."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lamplighter.daemon.active_config import ActiveConfig, ClockGuard
+from lamplighter.daemon.conditions import Conditions
+from lamplighter.daemon.pipeline.agent_handlers import AgentHandlers
+from lamplighter.daemon.pipeline.agent_job import AgentRuns
+from lamplighter.daemon.pipeline.dispatcher import Dispatcher
+from lamplighter.daemon.pipeline.finalizer import Finalizer
+from lamplighter.daemon.pipeline.handlers import FindFormula, Handlers
+from lamplighter.daemon.pipeline.worker import Worker
+from lamplighter.daemon.retention import RunRetention
+from lamplighter.daemon.scheduler import Scheduler
+from lamplighter.daemon.ticks import Phase, Waker
+from lamplighter.domain.acts import Act
+from lamplighter.domain.city.model import City
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.supervise import Child
+from lamplighter.kit.tasks import spawn
+from lamplighter.ports.artifacts import ArtifactStore
+from lamplighter.ports.beads import BeadStore
+from lamplighter.ports.commands import CommandRunner
+from lamplighter.ports.run_workshop import RunWorkshop
+from lamplighter.ports.selector import Selector
+from lamplighter.ports.sessions import SessionProvider
+from lamplighter.ports.worktrees import Worktrees
+from lamplighter.services.automations.definitions import Declared, Synced, write_declared
+from lamplighter.services.beads import TOPIC as BEADS
+from lamplighter.services.rules import Rules
+from lamplighter.services.runs import review
+from lamplighter.store.tx import Store, Tx
+
+ACTOR = "controller"
+STOP_EXTRA = timedelta(seconds=15)
+TIDY_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What these parts need from beyond the store; `beads` is the outside bead store, where the city has one."""
+
+    runner: CommandRunner
+    formula: FindFormula
+    beads: Callable[[], BeadStore]
+    env: Mapping[str, str]
+    agents: "Agents"
+
+
+@dataclass(frozen=True)
+class Agents:
+    """What agent runs need: where their sessions live, what lays out their files, and where their tools are served."""
+
+    sessions: SessionProvider
+    provider: str
+    workshop: RunWorkshop
+    worktrees: Worktrees
+    artifacts: ArtifactStore
+    selector: Selector
+    api_url: Callable[[], str | None]
+
+
+@dataclass
+class AutomationLoops:
+    store: Store
+    clock: Clock
+    ids: IdSource
+    active: ActiveConfig
+    scheduler: Scheduler
+    conditions: Conditions
+    worker: Worker
+    dispatcher: Dispatcher
+    finalizer: Finalizer
+    agents: AgentRuns
+    artifacts: ArtifactStore
+
+    @staticmethod
+    def build(  # noqa: PLR0913  one place that puts the parts together
+        city: City,
+        rules: Rules,
+        outside: Outside,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        me: review.Worker,
+        only: str | None = None,
+    ) -> "AutomationLoops":
+        """`only` is for a command that works the one run it fired itself."""
+        active = ActiveConfig(city, rules, outside.env)
+        guard = ClockGuard(store, clock)
+        given = outside.agents
+        agents = AgentRuns(
+            store, clock, active, me, given.sessions, given.workshop, given.worktrees, given.provider, given.api_url
+        )
+        worker = Worker(store, clock, ids, active, outside.runner, me, agents)
+        pipeline = AgentHandlers(store, clock, ids, active, worker, agents, given.artifacts, given.selector)
+        handlers = Handlers(store, clock, ids, active, worker, outside.formula, outside.beads, pipeline)
+        return AutomationLoops(
+            store, clock, ids, active,
+            Scheduler(store, clock, ids, active, guard, worker),
+            Conditions(store, clock, ids, active, outside.runner),
+            worker,
+            Dispatcher(store, clock, ids, worker, handlers, guard, only=only),
+            Finalizer(store, clock, ids, outside.beads, agents),
+            agents,
+            given.artifacts,
+        )  # fmt: skip
+
+    def listen(self, waker: Waker) -> None:
+        self.scheduler.listen(waker)
+        self.worker.listen(waker)
+        self.dispatcher.listen(waker)
+
+    def children(self) -> list[Child]:
+        """Stopped from the end: first nothing fires any more, then what runs is ended."""
+        return [*self.pipeline(), Child("scheduler", self.scheduler.loop)]
+
+    def pipeline(self) -> list[Child]:
+        """What takes runs to their end, and fires none."""
+        within = self.active.city.daemon.shutdown_timeout + STOP_EXTRA
+        stop = self.dispatcher.stop
+        return [
+            Child("dispatcher", self.dispatcher.loop, stop=stop, stop_within=within, dropped_when_fenced=True),
+            Child("worker", self.worker.loop),
+        ]
+
+    def tidy_phase(self) -> Phase:
+        """What a dead process of this node left of runs that have ended; one that is alone looks at its start."""
+        return Phase("tidy", self.worker.tidy, at_most_every=TIDY_EVERY)
+
+    def phases(self, city: City) -> list[Phase]:
+        return [
+            Phase("conditions", self.conditions.tick),
+            Phase("quiet", self.scheduler.raise_quiet),
+            *self.endings(city),
+            *self.upkeep().phases(city),
+        ]
+
+    def upkeep(self) -> RunRetention:
+        return RunRetention(self.store, self.clock, self.agents, self.artifacts)
+
+    def endings(self, city: City) -> list[Phase]:
+        """Ends of runs that somebody has to notice."""
+        found = [
+            Phase("finalizer", self.finalizer.tick),
+            Phase("wisps_closed", self.finalizer.end_wisps, topics=(BEADS,)),
+        ]
+        if not self.active.rules.own_beads:
+            found.append(
+                Phase("wisps_elsewhere", self.finalizer.look_elsewhere, at_most_every=city.daemon.patrol_interval)
+            )
+        return found
+
+    def write(self, tx: Tx, declared: Declared) -> Synced:
+        """Put on record what a configuration declares, in the transaction that brings it into force."""
+        return write_declared(tx, declared, ids=self.ids, act=Act(ACTOR, self.clock.now()))
+
+    async def work_off(self) -> None:
+        """Work until nothing is due and nothing is under way, with leases kept and calls to stop heard."""
+        watching = spawn(self.worker.loop(), name="watch")
+        try:
+            await self.dispatcher.drain()
+        except asyncio.CancelledError:
+            await self.dispatcher.stop()
+            raise
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+    async def close(self) -> None:
+        """What is still under way is let go of, not ended: whoever comes next on this node takes it up."""
+        await self.dispatcher.handling.drop()
+        await self.worker.tasks.drop()
+        await self.conditions.stop()
+        await self.agents.close()
+
+
+def log_synced(synced: Synced) -> None:
+    for name in synced.taken:
+        log.get().warning("configuration.name_taken", name=name, problem="a stored one has that name; rename one")
+    if synced:
+        log.get().info(
+            "automations.synced", added=len(synced.added), changed=len(synced.changed), removed=len(synced.removed),
+            broken=len(synced.broken),
+        )  # fmt: skip
+    for problem in synced.problems:
+        log.get().warning("automation.problem", problem=problem)

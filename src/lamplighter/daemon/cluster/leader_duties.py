@@ -1,0 +1,68 @@
+"""What one process does for all: for its city where no controller does it, and for its node where several share it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from lamplighter.daemon.ticks import Phase
+from lamplighter.domain.acts import Act
+from lamplighter.domain.city.model import City
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import nodes
+from lamplighter.services.runs import review
+from lamplighter.store.tx import Store
+
+ACTOR = "finalizer"
+EVERY_MINUTE = timedelta(minutes=1)
+FORGOTTEN_AFTER = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class LeaderDuties:
+    store: Store
+    clock: Clock
+    ids: IdSource
+    me: review.Worker
+
+    def phases(self, city: City) -> list[Phase]:
+        """For whoever leads the city."""
+
+        async def end_stranded() -> list[str]:
+            return await self.end_stranded(city.workers.lost_after)
+
+        return [Phase("lost_nodes", end_stranded), Phase("old_nodes", self.prune, at_most_every=EVERY_MINUTE)]
+
+    async def end_stranded(self, lost_after: timedelta) -> list[str]:
+        """Runs of nodes that did not come back in time have failed; returns them."""
+        now = self.clock.now()
+        act = Act(ACTOR, now)
+        ended = await self.store.transact(nodes.end_stranded, before=now - lost_after, ids=self.ids, act=act)
+        if ended:
+            log.get().warning("runs.node_lost", runs=ended)
+        return ended
+
+    async def prune(self) -> int:
+        return await self.store.transact(nodes.prune, before=self.clock.now() - FORGOTTEN_AFTER)
+
+    def for_city(self, phase: Phase) -> Phase:
+        """Only while this process leads the city."""
+        return _guarded(phase, self._leads)
+
+    def for_node(self, phase: Phase) -> Phase:
+        """Only while this process leads its node."""
+        return _guarded(phase, self._leads_node)
+
+    async def _leads(self) -> bool:
+        return await self.store.read(nodes.leads, self.me.owner)
+
+    async def _leads_node(self) -> bool:
+        return await self.store.read(nodes.leads_node, self.me.owner, self.me.node)
+
+
+def _guarded(phase: Phase, may: Callable[[], Awaitable[bool]]) -> Phase:
+    async def tick() -> object:
+        return await phase.tick() if await may() else None
+
+    return replace(phase, tick=tick)

@@ -1,0 +1,102 @@
+"""The controller: the phases of its tick, built from the city's configuration."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from lamplighter.daemon.automation_loops import AutomationLoops
+from lamplighter.daemon.exporter import Exporter
+from lamplighter.daemon.housekeeping import Housekeeping, check_descriptors
+from lamplighter.daemon.ticks import Phase, Ticks
+from lamplighter.domain.city.model import City
+from lamplighter.domain.events import TOPIC as EVENTS
+from lamplighter.kit.clock import Clock
+from lamplighter.services import retention
+from lamplighter.store.engine.liveness import Proofs
+from lamplighter.store.tx import Store
+
+HOURLY = timedelta(hours=1)
+ALWAYS = 2**62
+
+
+@dataclass(frozen=True)
+class Controller:
+    city: City
+    store: Store
+    ticks: Ticks
+    proofs: Proofs
+    owner: str
+    export: Path
+    automations: AutomationLoops | None = None
+
+    @staticmethod
+    def build(  # noqa: PLR0913  one keyword each for what a controller is made of
+        city: City,
+        *,
+        store: Store,
+        proofs: Proofs,
+        clock: Clock,
+        owner: str,
+        export: Path,
+        automations: AutomationLoops | None = None,
+    ) -> "Controller":
+        ticks = Ticks([], clock, city.daemon.patrol_interval)
+        controller = Controller(city, store, ticks, proofs, owner, export, automations)
+        controller.ticks.phases = controller.phases(city)
+        return controller
+
+    def phases(self, city: City) -> list[Phase]:
+        """What this controller looks after when `city` is its configuration, in the order of a tick."""
+        upkeep = Housekeeping(self.store, self.proofs, self.ticks.clock, self.owner)
+        return [
+            Phase("clock", upkeep.check_clock),
+            Phase("descriptors", check_descriptors),
+            Phase("owners", upkeep.expire_dead),
+            *_wisps(city, upkeep),
+            *(self.automations.phases(city) if self.automations is not None else ()),
+            *_events(city, upkeep, Exporter(self.store, self.export), self.automations),
+            *_records(city, upkeep),
+        ]
+
+
+def _wisps(city: City, upkeep: Housekeeping) -> list[Phase]:
+    interval, ttl = city.daemon.wisp_gc_interval, city.daemon.wisp_ttl
+    if not interval or not ttl:
+        return []
+
+    async def collect() -> int:
+        return await upkeep.collect_wisps(ttl)
+
+    return [Phase("wisps", collect, at_most_every=interval)]
+
+
+def _events(city: City, upkeep: Housekeeping, exporter: Exporter, automations: AutomationLoops | None) -> list[Phase]:
+    phases = []
+    if city.events.export:
+        phases.append(Phase("export", exporter.tick, topics=(EVENTS,)))
+    if city.retention.events:
+
+        async def prune() -> int:
+            spared = (exporter.cursor or 0) if city.events.export else ALWAYS
+            if automations is not None:
+                spared = min(spared, await automations.scheduler.spared())
+            return await upkeep.prune_events(city.retention.events, spared_after=spared)
+
+        phases.append(Phase("retention", prune, at_most_every=HOURLY))
+    return phases
+
+
+def _records(city: City, upkeep: Housekeeping) -> list[Phase]:
+    """Runs before their trigger events, which are kept while a run that is under way speaks of them."""
+    kept = city.retention
+    wanted = (
+        ("runs", kept.runs, retention.prune_runs),
+        ("trigger_events", kept.trigger_events, retention.prune_trigger_events),
+        ("outbox", kept.outbox, retention.prune_outbox),
+    )
+    return [
+        Phase(f"retention_{what}", partial(upkeep.prune, what, keep, batch), at_most_every=HOURLY)
+        for what, keep, batch in wanted
+        if keep
+    ]

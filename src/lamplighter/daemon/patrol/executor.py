@@ -1,0 +1,277 @@
+"""Carries the patrol's actions out, one session at a time and many side by side, and tells what came of each."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from lamplighter.daemon.patrol.history import PatrolHistory
+from lamplighter.domain.city.wanted import Roster
+from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.actions import (
+    Action,
+    ClearDrain,
+    Drain,
+    NoteEnd,
+    Quarantine,
+    Restart,
+    RestartReason,
+    Start,
+    Stop,
+    StopReason,
+)
+from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
+from lamplighter.domain.sessions.outlook import pool_of
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.descriptors import OutOfDescriptors
+from lamplighter.kit.errors import LampError
+from lamplighter.ports.agents import Work, Workshop
+from lamplighter.ports.sessions import GRACE, SessionAlive, SessionProvider, SessionUnknown
+from lamplighter.services.sessions import TAIL
+from lamplighter.store.sessions import SessionEnd
+
+SIDE_BY_SIDE = 16
+REMEMBERED = 10_000
+CRASH_LINES = 50
+_COUNTED_RESTARTS = frozenset({RestartReason.REQUESTED, RestartReason.IDLE})
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One thing that was done: `kind` is started, restarted or stopped."""
+
+    kind: str
+    agent: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.capitalize()} agent `{self.agent}` ({self.reason})."
+
+
+@dataclass
+class ActionExecutor:
+    """`sight` is the patrol's: what an action changes is seen there at once."""
+
+    provider: SessionProvider
+    workshop: Workshop
+    work: Work
+    patrol_history: PatrolHistory
+    clock: Clock
+    roster: Callable[[], Roster]
+    sight: dict[SessionName, Seen]
+    problems: dict[str, str] = field(default_factory=dict)
+    done: deque[Deed] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    last_words: dict[SessionName, str] = field(default_factory=dict)  # of sessions that were just heard to end
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
+
+    async def carry_out(self, actions: Sequence[Action]) -> bool:
+        """The actions of one session, in order; False when one failed and it is not worth trying again at once."""
+        building = self._begun(actions)
+        try:
+            for action in actions:
+                if not await self._one(action, building):
+                    return False
+        finally:
+            if building is not None and not building.cancel() and not building.cancelled():
+                building.exception()  # read here where no start came to it; else whoever awaited it has told
+            self.patrol_history.flush_soon()
+        return True
+
+    def _begun(self, actions: Sequence[Action]) -> "asyncio.Future[SessionSpec | None] | None":
+        """What a start needs is built while the end before it is noted."""
+        names = [action.agent for action in actions if isinstance(action, Start)]
+        return asyncio.ensure_future(self._build(names[0])) if len(actions) > 1 and names else None
+
+    async def _build(self, name: str) -> SessionSpec | None:
+        """None where the configuration changed meanwhile, and no longer declares it."""
+        roster = self.roster()
+        declared = roster.declared.get(name)
+        return None if declared is None else await asyncio.to_thread(self.workshop.build, roster.loaded, declared, name)
+
+    async def _one(self, action: Action, building: "asyncio.Future[SessionSpec | None] | None" = None) -> bool:
+        match action:
+            case NoteEnd():
+                done = await self._note_end(action)
+            case Quarantine():
+                done = await self._quarantine(action)
+            case ClearDrain():
+                done = await self._clear_drain(action)
+            case Drain():
+                done = await self._drain(action)
+            case Stop():
+                done = await self._stop(action)
+            case Restart():
+                done = await self._restart(action)
+            case Start(session, agent, reason):
+                counted = self._counts(session)
+                done = await self._start(session, agent, str(reason), counted=counted, building=building)
+            case _:
+                assert_never(action)
+        return done
+
+    # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _counts(self, session: SessionName) -> bool:
+        """A start after a stop that somebody wished is nobody's crash."""
+        lives = self.patrol_history.of(session).lives
+        return not lives or not lives[-1].wished
+
+    async def _start(
+        self, session: SessionName, name: str, reason: str, *, counted: bool,
+        building: "asyncio.Future[SessionSpec | None] | None" = None, kind: str = "started",
+    ) -> bool:  # fmt: skip
+        async with self._room:
+            at = self.clock.now()
+            try:
+                spec = await (building or self._build(name))
+                if spec is None:
+                    return False
+                seen = await self.provider.start(spec)
+            except SessionAlive:
+                return await self._is_there(session)
+            except LampError as error:
+                self._not_started(session, name, reason, error, at)
+                return True
+        self.sight[session] = seen
+        self.problems.pop(f"agent {name}", None)
+        self.patrol_history.began(name, seen, reason, at=at, counted=counted)
+        self.done.append(Deed(kind, name, reason))
+        log.get().info("agent.started", agent=name, session=session, reason=reason, pid=seen.pid)
+        return True
+
+    async def _is_there(self, session: SessionName) -> bool:
+        """Somebody else started it first; the next look adopts it."""
+        seen = await self.provider.see(session)
+        if seen is not None:
+            self.sight[session] = seen
+        return seen is not None
+
+    def _not_started(self, session: SessionName, name: str, reason: str, error: LampError, at: datetime) -> None:
+        self.problems[f"agent {name}"] = error.message
+        counted = not isinstance(error, OutOfDescriptors)  # it is this process's trouble, and nobody's crash
+        self.patrol_history.failed(name, session, reason, error, at=at, counted=counted)
+        log.get().warning("agent.start_failed", agent=name, session=session, error=error.message, hint=error.hint)
+
+    # ── stopping ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _stop(self, action: Stop) -> bool:
+        seen = self.sight.get(action.session)
+        kind = "agent.suspended" if action.reason is StopReason.SUSPENDED else "agent.stopped"
+        if not await self._end(action.session, action.agent, kind, str(action.reason)):
+            return False
+        self.done.append(Deed("stopped", action.agent, str(action.reason)))
+        if seen is not None and pool_of(seen) and action.reason is not StopReason.DEPENDENCY:
+            await self._free(action.agent)
+        return True
+
+    async def kill(self, session: SessionName, agent: str, by: str) -> bool:
+        """End it at once, because a person said so."""
+        try:
+            return await self._end(session, agent, "agent.killed", f"killed by {by}", grace=timedelta(0))
+        finally:
+            await self.patrol_history.flush()
+
+    async def _end(self, session: SessionName, agent: str, kind: str, why: str, *, grace: timedelta = GRACE) -> bool:
+        seen = self.sight.get(session)
+        async with self._room:
+            try:
+                await self.provider.stop(session, grace=grace)
+            except LampError as error:
+                self.problems[f"agent {agent}"] = error.message
+                log.get().warning("agent.not_stopped", agent=agent, session=session, error=error.message)
+                return False
+        self.sight.pop(session, None)
+        self.problems.pop(f"agent {agent}", None)
+        died = seen is not None and not seen.alive
+        end = SessionEnd(self.clock.now(), why, seen.exit_status if seen is not None and died else None)
+        event = self.patrol_history.event(kind, agent, why, {"session": session, "reason": why})
+        self.patrol_history.ended(session, end, wished=not died, events=(event,))
+        log.get().info(kind, agent=agent, session=session, reason=why)
+        return True
+
+    async def _restart(self, action: Restart) -> bool:
+        asker = self._asker(action)
+        why = f"restart requested by {asker}" if asker else ": ".join(filter(None, (action.reason, action.detail)))
+        kind = "agent.idle_killed" if action.reason is RestartReason.IDLE else "agent.stopped"
+        if not await self._end(action.session, action.agent, kind, why):
+            return False
+        counted = action.reason in _COUNTED_RESTARTS and not asker
+        await self._start(action.session, action.agent, why, counted=counted, kind="restarted")
+        await self._try(self.provider.clear_scrollback(action.session))
+        return True
+
+    def _asker(self, action: Restart) -> str:
+        """The person who asked for it, where it was one; an agent asks by a mark without a name."""
+        seen = self.sight.get(action.session)
+        mark = "" if seen is None else seen.meta.get(meta.RESTART_REQUESTED, "")
+        return mark.removeprefix("by ") if mark.startswith("by ") else ""
+
+    # ── marks and notes ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _note_end(self, action: NoteEnd) -> bool:
+        text = ""
+        if action.has_output:
+            heard = self.last_words.pop(action.session, None)
+            text = (await self.provider.peek(action.session, CRASH_LINES) if heard is None else heard).strip()
+        status = "" if action.exit_status is None else f" with status {action.exit_status}"
+        why = f"its program ended{status}" if action.has_output else "its session was gone"
+        end = SessionEnd(self.clock.now(), why, action.exit_status, text[-TAIL:] or None)
+        payload = {"session": action.session, "session_id": action.session_id, "exit_status": action.exit_status,
+                   "output": text[-TAIL:]}  # fmt: skip
+        told = (self.patrol_history.event("agent.crashed", action.agent, text[-TAIL:], payload),) if text else ()
+        self.patrol_history.ended(action.session, end, wished=False, events=told)
+        if action.session_id:
+            self.patrol_history.noted(action.session, crash_noted=action.session_id)
+        log.get().warning("agent.crashed", agent=action.agent, session=action.session, status=action.exit_status)
+        await self.patrol_history.flush()  # before its output is replaced by its successor's
+        return True
+
+    async def _quarantine(self, action: Quarantine) -> bool:
+        why = f"started {action.starts} times; not started again before {action.until:%Y-%m-%d %H:%M:%S} UTC"
+        payload = {"session": action.session, "starts": action.starts, "until": action.until.isoformat()}
+        event = self.patrol_history.event("agent.quarantined", action.agent, why, payload)
+        self.patrol_history.noted(action.session, event, quarantine_noted=action.until)
+        log.get().warning("agent.quarantined", agent=action.agent, starts=action.starts, until=str(action.until))
+        agent = self.roster().declared.get(action.agent)
+        if agent is not None and agent.pool is not None:
+            await self._free(action.agent)
+        return True
+
+    async def _drain(self, action: Drain) -> bool:
+        why = ": ".join(filter(None, (str(action.reason), action.detail)))
+        try:
+            await self.provider.set_meta(action.session, meta.DRAIN_REASON, action.reason)
+            await self.provider.set_meta(action.session, meta.DRAIN, str(int(self.clock.now().timestamp())))
+        except LampError as error:
+            return isinstance(error, SessionUnknown)
+        self.patrol_history.tell(
+            action.session, self.patrol_history.event("agent.draining", action.agent, why, {"session": action.session})
+        )
+        return await self._is_there(action.session)
+
+    async def _clear_drain(self, action: ClearDrain) -> bool:
+        for key in (meta.DRAIN, meta.DRAIN_REASON, meta.DRAIN_ACK):
+            await self._try(self.provider.remove_meta(action.session, key))
+        self.patrol_history.tell(
+            action.session, self.patrol_history.event("agent.undrained", action.agent, "wanted again")
+        )
+        return await self._is_there(action.session)
+
+    async def _free(self, instance: str) -> None:
+        """A pool's instance that will not return holds no work back."""
+        try:
+            freed = await self.work.free(instance)
+        except LampError as error:
+            log.get().warning("agent.beads_kept", agent=instance, error=error.message)
+            return
+        if freed:
+            log.get().info("agent.beads_freed", agent=instance, count=freed)
+
+    async def _try(self, wish: Awaitable[None]) -> None:
+        try:
+            await wish
+        except LampError as error:
+            log.get().warning("session.wish_failed", error=error.message)

@@ -1,0 +1,157 @@
+"""What the patrol remembers: at hand in memory, on record in the store as soon as it takes it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.events import NewEvent
+from lamplighter.domain.sessions.crashes import SessionHistory
+from lamplighter.domain.sessions.model import Seen, SessionName
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import Fenced, LampError, Unavailable
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.tasks import spawn
+from lamplighter.services import sessions
+from lamplighter.services.sessions import Began, Ended, Fact, Noted, Told
+from lamplighter.store.agents import AgentStart
+from lamplighter.store.sessions import SessionEnd, SessionRow
+from lamplighter.store.tx import Store
+
+ACTOR = "controller"
+MOST_PENDING = 10_000
+_BLANK = SessionHistory()
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where sessions of this controller live, for their records."""
+
+    provider: str
+    node: str
+
+
+@dataclass
+class PatrolHistory:
+    """Agents are kept alive while the store is away: what could not be recorded waits, in order, for its return."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    where: Where
+    histories: dict[SessionName, SessionHistory] = field(default_factory=dict)
+    open_ids: dict[SessionName, str] = field(default_factory=dict)
+    problem: str | None = None
+    turns: dict[SessionName, int] = field(default_factory=dict)
+    _pending: list[tuple[int, Fact]] = field(default_factory=list)
+    _last_turn: int = 0
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _soon: asyncio.Task[None] | None = None
+
+    async def load(self, window: timedelta, *, keep_quarantine: bool) -> None:
+        """What earlier controllers left. Without `keep_quarantine` starts of theirs do not count."""
+        found = await self.store.read(sessions.remembered, since=self.clock.now() - max(window, timedelta(days=1)))
+        self.open_ids = dict(found.open_ids)
+        self.histories = {
+            name: history if keep_quarantine else _forgiven(history) for name, history in found.histories.items()
+        }
+
+    def of(self, session: SessionName) -> SessionHistory:
+        return self.histories.get(session, _BLANK)
+
+    def began(self, agent: str, seen: Seen, reason: str, *, at: datetime, counted: bool, told: bool = True) -> None:
+        """`told` is false for a session that somebody else started: it was told then, or nobody knows."""
+        self.histories[seen.name] = self.of(seen.name).started(at, counted=counted)
+        self.open_ids[seen.name] = seen.session_id
+        start = AgentStart(self.ids.make("ast"), seen.name, agent, seen.session_id, at, reason, counted=counted)
+        row = SessionRow(seen.session_id, seen.name, agent, None, self.where.provider, self.where.node, seen.pid, at)
+        payload = {"session": seen.name, "session_id": seen.session_id, "pid": seen.pid, "reason": reason}
+        event = self.event("agent.started" if told else "agent.adopted", agent, reason, payload)
+        self.add(seen.name, Began(start, row if seen.session_id else None, event))
+
+    def failed(
+        self, agent: str, session: SessionName, reason: str, error: LampError, *, at: datetime, counted: bool
+    ) -> None:
+        self.histories[session] = self.of(session).failed(at, counted=counted)
+        start = AgentStart(
+            self.ids.make("ast"), session, agent, "", at, reason, failure=error.message, counted=counted,
+            ended_at=self.clock.now(),
+        )  # fmt: skip
+        event = self.event("agent.start_failed", agent, error.message, {"session": session, "hint": error.hint})
+        self.add(session, Began(start, None, event))
+
+    def ended(self, session: SessionName, end: SessionEnd, *, wished: bool, events: tuple[NewEvent, ...] = ()) -> None:
+        session_id = self.open_ids.pop(session, "")
+        self.histories[session] = self.of(session).ended(end.at, wished=wished)
+        self.add(session, Ended(session, session_id, end, wished, events))
+
+    def noted(self, session: SessionName, *events: NewEvent, **told: object) -> None:
+        """`crash_noted` or `quarantine_noted`, as the history calls them."""
+        self.histories[session] = replace(self.of(session), **told)  # type: ignore[arg-type]  # its fields by name
+        self.add(session, Noted(session, self.histories[session], events))
+
+    def tell(self, session: SessionName, event: NewEvent) -> None:
+        self.add(session, Told(event))
+
+    def cleared(self, session: SessionName) -> None:
+        """A person lifted its quarantine; the store was told by whoever did."""
+        self.histories[session] = self.of(session).cleared()
+
+    def event(self, kind: str, agent: str, message: str, payload: Mapping[str, object] | None = None) -> NewEvent:
+        given = None if payload is None else dict(payload)
+        return Act(ACTOR, self.clock.now()).event(kind, subject=agent, message=message, payload=given)
+
+    def turn(self, session: SessionName) -> None:
+        """What happens to it from now on is recorded behind that of sessions whose turn was earlier, if together."""
+        self._last_turn += 1
+        self.turns[session] = self._last_turn
+
+    def add(self, session: SessionName, fact: Fact) -> None:
+        self._pending.append((self.turns.get(session, 0), fact))
+        if len(self._pending) > MOST_PENDING:
+            del self._pending[0]
+
+    def flush_soon(self) -> None:
+        """Record what waits, and nobody waits for that: an agent that ends meanwhile is relit before it is done."""
+        if self._soon is None:
+            self._soon = spawn(self._flush_aside(), name="agents' records")
+
+    async def _flush_aside(self) -> None:
+        await asyncio.sleep(0)  # who comes in this same turn of the loop is served along
+        self._soon = None
+        try:
+            await self.flush()
+        except LampError as error:  # whoever looks at all agents next is told the same, and acts on it
+            log.get().warning("agents.unrecorded", error=error.message)
+
+    async def flush(self) -> None:
+        """Record what waits; what happened side by side in the order it was decided.
+
+        Whoever comes while it is written waits for the next writing.
+        """
+        await asyncio.sleep(0)  # what ended in this same turn of the loop belongs together
+        async with self._writing:
+            facts, self._pending = self._pending, []
+            if not facts:
+                return
+            try:
+                await self.store.transact(sessions.record, [fact for _, fact in sorted(facts, key=_turn)])
+            except Fenced:
+                raise
+            except Unavailable as error:
+                self._pending = facts + self._pending
+                self.problem = f"{len(self._pending)} facts about agents are not on record yet: {error.message}"
+                log.get().warning("agents.unrecorded", count=len(self._pending), error=error.message)
+            else:
+                self.problem = None
+
+
+def _turn(pending: tuple[int, Fact]) -> int:
+    return pending[0]
+
+
+def _forgiven(history: SessionHistory) -> SessionHistory:
+    lives = tuple(replace(life, counted=False) for life in history.lives)
+    return replace(history, lives=lives, quarantine_noted=None)

@@ -1,0 +1,317 @@
+"""The patrol: looks, lets the one pure function decide, and has its actions carried out; an end is answered at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from lamplighter.daemon.patrol.demand import Demand
+from lamplighter.daemon.patrol.executor import CRASH_LINES, ActionExecutor
+from lamplighter.daemon.patrol.history import PatrolHistory
+from lamplighter.domain.city.wanted import Roster, wanted
+from lamplighter.domain.sessions.actions import Action, Verdict
+from lamplighter.domain.sessions.idle import draining
+from lamplighter.domain.sessions.model import Seen, SessionName
+from lamplighter.domain.sessions.outlook import Sight, Wanted, agent_of, is_runs
+from lamplighter.domain.sessions.patrol import plan
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import LampError
+from lamplighter.kit.loop import every
+from lamplighter.kit.tasks import spawn
+from lamplighter.ports.agents import PoolCheck, Work, Workshop
+from lamplighter.ports.sessions import SessionProvider
+from lamplighter.store.sessions import SessionEnd
+
+FEW = 8  # ended sessions that are looked at one by one; for more a look at all is cheaper
+SOONEST = timedelta(milliseconds=20)
+LATEST = timedelta(hours=1)
+AGAIN = timedelta(seconds=1)
+ADOPTED = "found running"
+
+
+@dataclass
+class Patrol:
+    """`tick` looks at everything; `run` answers ends and due times between ticks. One of them decides at a time."""
+
+    roster: Roster
+    provider: SessionProvider
+    patrol_history: PatrolHistory
+    executor: ActionExecutor
+    demand: Demand
+    work: Work
+    clock: Clock
+    sight: dict[SessionName, Seen]
+    one_pass: bool = False
+    verdicts: dict[SessionName, Verdict] = field(default_factory=dict)
+    wanted: Wanted = field(default_factory=Wanted)
+    _busy: frozenset[SessionName] = frozenset()
+    _under_way: dict[SessionName, asyncio.Task[None]] = field(default_factory=dict)
+    _ended: set[SessionName] = field(default_factory=set)  # heard to end, and not yet looked at
+    _done: set[SessionName] = field(default_factory=set)  # changed by an action, and not yet thought about
+    _later: set[SessionName] = field(default_factory=set)  # heard to end while an action was under way with them
+    _touched: set[SessionName] = field(default_factory=set)  # changed since the look under way began
+    _look_at: datetime | None = None
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _due: asyncio.Event = field(default_factory=asyncio.Event)
+    _ticking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _loaded: bool = False
+    _closed: bool = False
+    _problem: str | None = None
+
+    @staticmethod
+    def build(
+        roster: Roster,
+        *,
+        provider: SessionProvider,
+        workshop: Workshop,
+        work: Work,
+        check: PoolCheck,
+        patrol_history: PatrolHistory,
+    ) -> "Patrol":
+        clock = patrol_history.clock
+        sight: dict[SessionName, Seen] = {}
+        executor = ActionExecutor(provider, workshop, work, patrol_history, clock, lambda: patrol.roster, sight)
+        demand = Demand(check, work, clock, lambda: patrol.look_soon())  # noqa: PLW0108  it is made below
+        patrol = Patrol(roster, provider, patrol_history, executor, demand, work, clock, sight)
+        return patrol
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What stands in the way of single agents and pools, for `lamp status`."""
+        found = dict(self.executor.problems)
+        found |= {f"pool {name}": text for name, text in self.demand.problems.items()}
+        if self.patrol_history.problem:
+            found["agents' records"] = self.patrol_history.problem
+        if self._problem:
+            found["sessions"] = self._problem
+        return found
+
+    def swap(self, roster: Roster) -> None:
+        """Another configuration from now on; what is remembered stays."""
+        self.roster = roster
+        known = {f"agent {name}" for name in roster.declared}
+        for name in self.executor.problems.keys() - known:
+            del self.executor.problems[name]
+
+    # ── deciding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def tick(self) -> None:
+        """One look at all sessions, and what follows from it. Raises ProviderUnavailable."""
+        async with self._ticking:
+            await self._load()
+            self.demand.refresh(self.roster.loaded, self.roster.pools, self.roster.city.daemon.patrol_interval)
+            self._forget_changes()  # before the look: what changes while it lasts is newer than what it finds
+            self._keep(await self.provider.seen())
+            self._adopt()
+            busy = await self._busy_instances()
+            self._busy = frozenset(seen.name for seen in self.sight.values() if agent_of(seen) in busy)
+            wish = wanted(self.roster, self.demand.known, self.sight, busy)
+            self.wanted = replace(wish, one_pass=self.one_pass)
+            self._decide(self.wanted, self.sight, whole=True)
+        await self.patrol_history.flush()
+
+    async def relight(self, ended: set[SessionName], done: Iterable[SessionName] = ()) -> None:
+        """Look at those that ended, and at them alone; do what follows for them, and for those an action changed."""
+        report = set(ended)
+        if len(report) > FEW or any(agent.depends_on for agent in self.wanted.agents):
+            await self.tick()
+            return
+        self._touched |= report
+        await asyncio.gather(*map(self._look_at_one, report))
+        self._adopt(report)
+        chosen = report | set(done)
+        agents = tuple(agent for agent in self.wanted.agents if agent.session in chosen)
+        sight = {name: self.sight[name] for name in chosen if name in self.sight}
+        self._decide(replace(self.wanted, agents=agents), sight, whole=False)
+
+    async def kill(self, session: SessionName, by: str) -> bool:
+        """End a session at once, for a person; after whatever is under way with it. It is started again if wanted."""
+        while (busy := self._under_way.get(session)) is not None:
+            await asyncio.wait({busy})
+        seen = await self.provider.see(session)
+        if seen is None:
+            return False
+        self.sight[session] = seen
+        task = spawn(self._guard(session, self.executor.kill(session, agent_of(seen), by)), name=f"kill {session}")
+        self._under_way[session] = task
+        await asyncio.wait({task})
+        return True
+
+    def look_soon(self) -> None:
+        self._look_again(self.clock.now())
+
+    async def run(self) -> None:
+        """Until cancelled: whatever ends is looked at now, and whatever falls due when it does."""
+        endings = self.provider.ended()  # before anything is looked at: what ends from now on is heard
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen(endings), name="endings")
+            group.create_task(every(lambda: LATEST, self._react, clock=self.clock, wake=self._wake), name="react")
+            group.create_task(every(self._until_due, self._look_if_due, clock=self.clock, wake=self._due), name="due")
+
+    async def settled(self) -> None:
+        """Until nothing more follows by itself: for a pass that is made once."""
+        await self._rest()
+        while self._ended or self._done or self._is_due():
+            await self.tick()
+            await self._rest()
+        await self.patrol_history.flush()
+
+    async def _rest(self) -> None:
+        await self.demand.settled()
+        while self._under_way:
+            await asyncio.wait(list(self._under_way.values()))
+
+    async def close(self) -> None:
+        """No more decisions; what is under way is ended where it stands, and adopted by whoever comes next."""
+        self._closed = True
+        await self.demand.close()
+        for task in list(self._under_way.values()):
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(list(self._under_way.values()), timeout=10)
+        await self.patrol_history.flush()
+
+    # ── looking ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _load(self) -> None:
+        if not self._loaded:
+            settings = self.roster.city.daemon
+            await self.patrol_history.load(settings.restart_window, keep_quarantine=settings.keep_quarantine)
+            self._loaded = True
+
+    def _keep(self, found: Mapping[SessionName, Seen]) -> None:
+        """What was seen, save of sessions that something changed meanwhile: what it left in sight is newer."""
+        newer = self._touched | self._under_way.keys()
+        for name in [name for name in self.sight if name not in found and name not in newer]:
+            del self.sight[name]
+        self.sight.update({name: seen for name, seen in found.items() if name not in newer})
+
+    def _forget_changes(self) -> None:
+        self._put_off(self._ended)
+        self._ended.clear()
+        self._done.clear()
+        self._touched.clear()
+
+    def _adopt(self, names: Iterable[SessionName] | None = None) -> None:
+        """Living sessions whose start is not on record: another controller's, or one that died before it wrote it."""
+        for name in list(self.sight) if names is None else names:
+            seen = self.sight.get(name)
+            if seen is None or not seen.alive or is_runs(seen) or name in self._under_way:
+                continue
+            known = self.patrol_history.open_ids.get(name)
+            if known == seen.session_id:
+                continue
+            at = seen.started_at or self.clock.now()
+            if known is not None:
+                self.patrol_history.ended(name, SessionEnd(at, "ended unseen"), wished=False)
+            self.patrol_history.began(agent_of(seen), seen, ADOPTED, at=at, counted=True, told=False)
+            log.get().info("agent.adopted", agent=agent_of(seen), session=name, pid=seen.pid)
+
+    async def _look_at_one(self, name: SessionName) -> None:
+        """How it is and, for one that was alive, what it said last: asked together, for a relight waits for both."""
+        before = self.sight.get(name)
+        if before is None or not before.alive:
+            seen = await self.provider.see(name)
+        else:
+            seen, words = await asyncio.gather(self.provider.see(name), self.provider.peek(name, CRASH_LINES))
+            if seen is not None and not seen.alive and seen.session_id == before.session_id:
+                self.executor.last_words[name] = words
+        if seen is None:
+            self.sight.pop(name, None)
+        else:
+            self.sight[name] = seen
+
+    async def _busy_instances(self) -> frozenset[str]:
+        asked = self.one_pass or bool(self.roster.pools) or any(draining(seen) for seen in self.sight.values())
+        return await self.work.busy() if asked else frozenset()
+
+    def _decide(self, wish: Wanted, seen: Mapping[SessionName, Seen], *, whole: bool) -> None:
+        if self._closed:
+            return
+        now = self.clock.now()
+        made = plan(wish, Sight(seen, self._busy, frozenset(self._under_way)), self.patrol_history.histories, now)
+        if whole:
+            self.verdicts = dict(made.verdicts)
+        else:
+            self.verdicts.update(made.verdicts)
+        dues = [
+            verdict.until for verdict in self.verdicts.values() if verdict.until is not None and verdict.until > now
+        ]
+        if not whole and self._look_at is not None:
+            dues.append(self._look_at)  # a look at all that somebody asked for is not made by a look at a few
+        self._look_again(min(dues, default=None))
+        grouped: dict[SessionName, list[Action]] = {}
+        for action in made.actions:
+            grouped.setdefault(action.session, []).append(action)
+        for session, actions in grouped.items():
+            self.patrol_history.turn(session)
+            task = spawn(self._guard(session, self.executor.carry_out(actions)), name=f"agent {session}")
+            self._under_way[session] = task
+
+    async def _guard(self, session: SessionName, work: Awaitable[bool]) -> None:
+        """What is under way with a session; when it is done, and did not fail, the session is looked at anew."""
+        worth_a_look = False
+        try:
+            worth_a_look = await work
+        except LampError as error:
+            log.get().warning("agent.action_failed", session=session, error=error.message)
+            self._problem = error.message
+        except Exception as error:  # noqa: BLE001  one agent's trouble must not end the others' patrol
+            log.get().error("agent.action_broke", session=session, exc_info=error)
+            self._problem = f"{session}: {type(error).__name__}: {error}"
+        finally:
+            self._under_way.pop(session, None)
+            self._touched.add(session)
+            if session in self._later:
+                self._later.discard(session)
+                self._ended.add(session)
+            if worth_a_look:
+                self._done.add(session)
+            self._wake.set()
+
+    # ── between ticks ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _listen(self, endings: AsyncIterator[SessionName]) -> None:
+        async for name in endings:
+            self._ended.add(name)
+            self._wake.set()
+
+    def _put_off(self, ended: set[SessionName]) -> None:
+        """One that an action changes just now is looked at when that is done."""
+        self._later |= ended & self._under_way.keys()
+
+    def _until_due(self) -> timedelta:
+        if self._look_at is None:
+            return LATEST
+        return min(max(self._look_at - self.clock.now(), SOONEST), LATEST)
+
+    def _is_due(self) -> bool:
+        return self._look_at is not None and self._look_at <= self.clock.now()
+
+    async def _look_if_due(self) -> None:
+        if self._is_due():
+            self._look_at = None
+            await self._tried(self.tick())
+
+    async def _react(self) -> None:
+        self._put_off(self._ended)
+        ended, self._ended = self._ended - self._under_way.keys(), set()
+        done, self._done = self._done, set()
+        if (ended or done) and self._loaded:
+            await self._tried(self.relight(ended, done))
+
+    async def _tried(self, look: Awaitable[None]) -> None:
+        """A provider that does not answer is asked again soon."""
+        try:
+            await look
+        except LampError as error:
+            self._problem = error.message
+            self._look_again(self.clock.now() + AGAIN)
+            log.get().warning("patrol.failed", error=error.message, hint=error.hint)
+        else:
+            self._problem = None
+
+    def _look_again(self, at: datetime | None) -> None:
+        self._look_at = at
+        self._due.set()

@@ -1,0 +1,103 @@
+"""Runs that need someone to notice: past their deadline, with a closed wisp, or lost between two stages."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lamplighter.daemon.pipeline.agent_job import AgentRuns
+from lamplighter.domain.acts import Act
+from lamplighter.domain.beads.model import Bead, BeadNotFound, BeadStatus
+from lamplighter.domain.runs.budget import Spent
+from lamplighter.domain.runs.model import Run
+from lamplighter.domain.runs.verdict import Leave, verdict
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import LampError
+from lamplighter.kit.ids import IdSource
+from lamplighter.ports.beads import BeadStore
+from lamplighter.services.runs import cooking, finalizing, review
+from lamplighter.store.run_rows import RunRow
+from lamplighter.store.tx import Store, Tx
+
+ACTOR = "finalizer"
+
+
+@dataclass(frozen=True)
+class Finalizer:
+    store: Store
+    clock: Clock
+    ids: IdSource
+    beads: Callable[[], BeadStore]
+    agents: AgentRuns | None = None
+
+    async def tick(self) -> None:
+        """Deadlines bind every state; a run without an item and a holder gets its item back."""
+        if await self.store.read(_nothing_active):
+            return
+        act = Act(ACTOR, self.clock.now())
+        for run in await self.store.transact(review.time_out, ids=self.ids, act=act):
+            log.get().info("runs.timed_out", run=run, reason="deadline_exceeded")
+        await self.judge()
+        restored = await self.store.transact(review.sweep, ids=self.ids, act=act)
+        if restored:
+            log.get().info("outbox.items_restored", count=restored)
+
+    async def judge(self) -> list[str]:
+        """Agent runs past their deadline or silent for long, each by itself; returns those it ended."""
+        if self.agents is None:
+            return []
+        found = await self.store.read(finalizing.candidates, self.clock.now(), self.agents.active.city.runs)
+        return [row.run.id for row in found if await self._judged(row, self.agents)]
+
+    async def _judged(self, row: RunRow, agents: AgentRuns) -> bool:
+        session = None
+        if row.facts.node == agents.me.node and row.run.session_id is not None:
+            try:
+                session = await agents.look(row)
+            except LampError as error:
+                log.get().warning("finalizer.cannot_ask", run=row.run.id, error=error.message)
+        policy = finalizing.policy_of(review.snapshots_of(row.run), agents.active.city.runs)
+        spent = Spent(row.facts.tokens or 0, row.run.cost)
+        judged = verdict(row.run, session, self.clock.now(), policy, spent=spent)
+        act = Act(ACTOR, self.clock.now())
+        ended = await self.store.transact(finalizing.settle, row.run.id, judged, ids=self.ids, act=act)
+        if ended and not isinstance(judged, Leave):
+            state = finalizing.ending_of(judged).state.value
+            log.get().info("finalizer.ended_run", run=row.run.id, verdict=state, reason=judged.reason)
+        return ended
+
+    async def end_wisps(self) -> int:
+        """Formula runs end when their wisp does: noticed at once in our own store."""
+        if not await self.store.read(lambda tx: tx.runs.wisps_ended(limit=1)):
+            return 0
+        ended = await self.store.transact(cooking.end_wisps, ids=self.ids, act=Act(ACTOR, self.clock.now()))
+        for run in ended:
+            _tell_wisp(run)
+        return len(ended)
+
+    def _get(self, wisp: str) -> Bead:
+        return self.beads().get(wisp)
+
+    async def look_elsewhere(self) -> None:
+        """Wisps in an outside store are asked for one by one, every patrol."""
+        for run, wisp in await self.store.read(lambda tx: tx.runs.wisps_elsewhere(limit=review.AT_ONCE)):
+            try:
+                bead = await asyncio.to_thread(self._get, wisp)
+            except BeadNotFound:
+                closed = False
+            else:
+                if bead.status is not BeadStatus.CLOSED:
+                    continue
+                closed = True
+            act = Act(ACTOR, self.clock.now())
+            ended = await self.store.transact(cooking.end_wisp, run, closed=closed, ids=self.ids, act=act)
+            if ended is not None:
+                _tell_wisp(ended)
+
+
+def _tell_wisp(run: Run) -> None:
+    log.get().info("finalizer.ended_run", run=run.id, verdict=run.state.value, reason=run.reason)
+
+
+def _nothing_active(tx: Tx) -> bool:
+    return not tx.runs.any_active()

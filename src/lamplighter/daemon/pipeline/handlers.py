@@ -1,0 +1,154 @@
+"""Outbox kinds and what is done for each; a handler's own transaction settles its item."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.daemon.pipeline.agent_handlers import AgentHandlers
+from lamplighter.daemon.pipeline.limits import GroupLimits
+from lamplighter.daemon.pipeline.worker import Worker
+from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.model import ActionKind
+from lamplighter.domain.automations.model import Formula as FormulaAction
+from lamplighter.domain.beads.formulas import Formula, Plan, plan
+from lamplighter.domain.delivery.outbox import Item, ItemKind, NotClaimed, malformed
+from lamplighter.domain.runs.model import RunState, Stage
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.kit.ids import IdSource
+from lamplighter.ports.beads import BeadStore
+from lamplighter.services import outbox
+from lamplighter.services.runs import cooking, review
+from lamplighter.store.run_rows import RunRow
+from lamplighter.store.tx import Store
+
+FindFormula = Callable[[str, str | None], Formula]
+"""A formula by name, as the layers of a rig or of the city define it. Raises LampError."""
+
+
+@dataclass
+class Handlers:
+    store: Store
+    clock: Clock
+    ids: IdSource
+    active: ActiveConfig
+    worker: Worker
+    formula: FindFormula
+    beads: Callable[[], BeadStore]
+    """The outside bead store, where the city has one."""
+    agents: AgentHandlers
+    limits: GroupLimits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.limits = GroupLimits(self.active)
+
+    async def handle(self, item: Item) -> None:
+        """Do what it says. What fails is tried again later; what can never succeed fails at once and visibly."""
+        try:
+            told = malformed(item.kind, item.payload)
+            if told:
+                await self._failed(item, told, permanent=True)
+                return
+            kind = ItemKind(item.kind)
+            async with self.limits.room(kind):
+                await self._dispatch(item, kind)
+        except NotClaimed:
+            log.get().info("outbox.claim_lost", item=item.id, kind=item.kind)
+        except LampError as error:
+            await self._failed(item, error.message)
+        except Exception as error:  # noqa: BLE001  one item's bug must not stop the others; it is kept on the item
+            log.get().error("outbox.failed", item=item.id, kind=item.kind, exc_info=error)
+            await self._failed(item, f"{type(error).__name__}: {error}")
+
+    async def _dispatch(self, item: Item, kind: ItemKind) -> None:
+        match kind:
+            case ItemKind.ENQUEUE_EXECUTE:
+                await self._execute(item)
+            case ItemKind.ENQUEUE_ENRICH:
+                await self.agents.enrich(item)
+            case ItemKind.COOK:
+                await self._cook_elsewhere(item)
+            case ItemKind.WRITE_ARTIFACT:
+                await self.agents.write_artifact(item)
+            case ItemKind.STOP_SESSION:
+                await self.agents.stop_session(item)
+            case ItemKind.NOTIFY_RUN_TERMINAL:
+                await self.agents.notify(item)
+            case other:
+                await self._failed(item, f"nothing here handles {other}", permanent=True)
+
+    async def _execute(self, item: Item) -> None:
+        row = await self.store.read(lambda tx: tx.runs.get(item.payload["run"]))
+        if row is None or row.run.ended:
+            await self.store.transact(outbox.done, item, self.clock.now())
+            return
+        match ActionKind(row.facts.action):
+            case ActionKind.EXEC:
+                await self._start(item)
+            case ActionKind.FORMULA:
+                await self._cook(item, row)
+            case ActionKind.AGENT:
+                await self.agents.execute(item, row)
+
+    async def _start(self, item: Item) -> None:
+        started = await self.store.transact(review.start, item, self.worker.me, self.clock.now())
+        if started is not None:
+            self.worker.begin(started.row, started.trigger)
+
+    async def _cook(self, item: Item, row: RunRow) -> None:
+        act = Act(self.worker.me.actor, self.clock.now())
+        if not self.active.rules.own_beads:
+            await self.store.transact(cooking.cook_elsewhere, item, self.worker.me, ids=self.ids, act=act)
+            return
+        try:
+            planned = await asyncio.to_thread(self._plan, row)
+        except Unavailable:
+            raise
+        except LampError as error:
+            await self._refuse(item, "cook_failed", error.message)
+            return
+        prefix = self.active.rules.prefix_of(row.facts.rig)
+        await self.store.transact(cooking.cook, item, planned, self.worker.me, prefix=prefix, ids=self.ids, act=act)
+        crash_point(CrashPoint.RUN_AFTER_COOKED)
+
+    async def _cook_elsewhere(self, item: Item) -> None:
+        """Repeatable: the store is asked for the run's wisp before one is made."""
+        row = await self.store.read(lambda tx: tx.runs.get(item.payload["run"]))
+        if row is None or row.run.state is not RunState.RUNNING or row.facts.wisp is not None:
+            await self.store.transact(outbox.done, item, self.clock.now())
+            return
+        try:
+            planned = await asyncio.to_thread(self._plan, row)
+        except Unavailable:
+            raise
+        except LampError as error:
+            await self._failed(item, error.message, permanent=True)
+            return
+        routed = cooking.routed(planned, row, await self.store.read(cooking.event_seq, row.run))
+        crash_point(CrashPoint.COOK_BEFORE_SEND)
+        wisp = await asyncio.to_thread(lambda: self.beads().cook(routed, rig=row.facts.rig))
+        crash_point(CrashPoint.COOK_AFTER_SEND)
+        act = Act(self.worker.me.actor, self.clock.now())
+        await self.store.transact(cooking.cooked_elsewhere, item, wisp, act)
+
+    def _plan(self, row: RunRow) -> Plan:
+        action = review.snapshots_of(row.run).action
+        assert isinstance(action, FormulaAction)  # noqa: S101  the row's own kind says so
+        return plan(self.formula(action.formula, row.facts.rig), title=None, values=action.variables)
+
+    async def _refuse(self, item: Item, reason: str, error: str) -> None:
+        ending = review.Ending(RunState.FAILED, reason, Stage.EXECUTION, error=error)
+        act = Act(self.worker.me.actor, self.clock.now())
+        await self.store.transact(review.refuse, item, ending, self.worker.me, ids=self.ids, act=act)
+
+    async def _failed(self, item: Item, error: str, *, permanent: bool = False) -> None:
+        act = Act(self.worker.me.actor, self.clock.now())
+        try:
+            await self.store.transact(outbox.failed, item, error, permanent=permanent, ids=self.ids, act=act)
+        except NotClaimed:
+            log.get().info("outbox.claim_lost", item=item.id, kind=item.kind)
+        except LampError as gone:  # the database is away: the claim is recovered with its owner, or after a while
+            log.get().warning("outbox.not_settled", item=item.id, error=gone.message)

@@ -1,0 +1,75 @@
+"""How many items of a kind one process handles side by side, as `[workers]` says it just now."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.domain.city.sections import Workers
+from lamplighter.domain.delivery.outbox import ItemKind
+
+
+class ItemGroup(StrEnum):
+    ENRICH = "enrich"
+    EXECUTE = "execute"
+    NOTIFY = "notify"
+
+
+LANES: Mapping[ItemKind, ItemGroup] = {
+    ItemKind.ENQUEUE_ENRICH: ItemGroup.ENRICH,
+    ItemKind.ENQUEUE_EXECUTE: ItemGroup.EXECUTE,
+    ItemKind.COOK: ItemGroup.EXECUTE,
+    ItemKind.NOTIFY_RUN_TERMINAL: ItemGroup.NOTIFY,
+    ItemKind.NOTIFY_SESSION_COMPLETE: ItemGroup.NOTIFY,
+    ItemKind.NOTIFY_AUTOMATION: ItemGroup.NOTIFY,
+}
+
+
+def limit_of(group: ItemGroup, workers: Workers) -> int:
+    match group:
+        case ItemGroup.ENRICH:
+            return workers.enrich
+        case ItemGroup.EXECUTE:
+            return workers.execute
+        case ItemGroup.NOTIFY:
+            return workers.notify
+
+
+def left_out(workers: Workers) -> frozenset[str]:
+    """Kinds of items that a process so configured takes none of."""
+    return frozenset(kind.value for kind, group in LANES.items() if limit_of(group, workers) == 0)
+
+
+@dataclass
+class GroupLimits:
+    active: ActiveConfig
+    busy: Counter[ItemGroup] = field(default_factory=Counter)
+    _freed: dict[ItemGroup, asyncio.Condition] = field(
+        default_factory=lambda: {group: asyncio.Condition() for group in ItemGroup}
+    )
+
+    @asynccontextmanager
+    async def room(self, kind: ItemKind) -> AsyncIterator[None]:
+        """Waits for its turn. What is in hand passes, however low the limit was set meanwhile."""
+        group = LANES.get(kind)
+        if group is None:
+            yield
+            return
+        freed = self._freed[group]
+        async with freed:
+            await freed.wait_for(lambda: self._has_room(group))
+            self.busy[group] += 1
+            if self._has_room(group):
+                freed.notify()  # the limit may have been raised while several waited
+        try:
+            yield
+        finally:
+            self.busy[group] -= 1
+            async with freed:
+                freed.notify()
+
+    def _has_room(self, group: ItemGroup) -> bool:
+        return self.busy[group] < max(limit_of(group, self.active.city.workers), 1)

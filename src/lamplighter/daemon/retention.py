@@ -1,0 +1,89 @@
+"""What runs leave behind is kept for a while: artifacts, worktrees, the ledger of side effects."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lamplighter.daemon.pipeline.agent_job import AgentRuns
+from lamplighter.daemon.ticks import Phase
+from lamplighter.domain.city.model import City
+from lamplighter.kit import log
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.ports.artifacts import ArtifactStore
+from lamplighter.services import retention
+from lamplighter.services.runs import artifacts
+from lamplighter.store.tx import Store
+
+HOURLY = timedelta(hours=1)
+OUTPUTS_EVERY = timedelta(minutes=1)
+WORKTREES_AT_ONCE = 20
+
+
+@dataclass(frozen=True)
+class RunRetention:
+    store: Store
+    clock: Clock
+    agents: AgentRuns
+    artifacts: ArtifactStore
+
+    def phases(self, city: City) -> list[Phase]:
+        """Before the runs themselves are pruned: a run that is gone could not name what it left."""
+        return [*self.of_node(city), *self.of_city(city)]
+
+    def of_node(self, city: City) -> list[Phase]:
+        """What only the node it lies on can do."""
+        found = [Phase("run_outputs", self._cleanup, at_most_every=OUTPUTS_EVERY)]
+        kept = city.retention
+
+        async def discard_worktrees() -> int:
+            return await self.discard_worktrees(kept.artifacts or kept.runs)
+
+        if kept.artifacts or kept.runs:
+            found.append(Phase("retention_worktrees", discard_worktrees, at_most_every=HOURLY))
+        return found
+
+    def of_city(self, city: City) -> list[Phase]:
+        kept = city.retention
+        found = []
+
+        async def prune_artifacts() -> int:
+            return await self.prune_artifacts(kept.artifacts)
+
+        async def prune_effects() -> int:
+            return await self.prune_effects(kept.runs)
+
+        if kept.artifacts:
+            found.append(Phase("retention_artifacts", prune_artifacts, at_most_every=HOURLY))
+        if kept.runs:
+            found.append(Phase("retention_effects", prune_effects, at_most_every=HOURLY))
+        return found
+
+    async def prune_artifacts(self, keep: timedelta) -> int:
+        """The artifact first, then its record: one that could not be deleted is tried again."""
+        old = await self.store.read(artifacts.old, before=self.clock.now() - keep)
+        for row in old:
+            await self.artifacts.delete(row.key)
+            await self.store.transact(artifacts.forget, row)
+        if old:
+            log.get().info("artifacts.pruned", count=len(old))
+        return len(old)
+
+    async def prune_effects(self, keep: timedelta) -> int:
+        return await self.store.transact(retention.prune_effects, before=self.clock.now() - keep)
+
+    async def discard_worktrees(self, keep: timedelta) -> int:
+        """Those of this machine that were kept for what was not merged; commits stay on their branches."""
+        before, node = self.clock.now() - keep, self.agents.me.node
+        rows = await self.store.read(lambda tx: tx.runs.with_worktree(node, before=before, limit=WORKTREES_AT_ONCE))
+        for row in rows:
+            try:
+                await self.agents.discard(row)
+            except LampError as error:
+                log.get().warning("worktree.not_discarded", run=row.run.id, error=error.message)
+        return len(rows)
+
+    async def _cleanup(self) -> None:
+        try:
+            await self.agents.sessions.cleanup()
+        except OSError as error:
+            raise Unavailable(f"Outputs of runs cannot be kept short: {error.filename}: {error.strerror}.") from error

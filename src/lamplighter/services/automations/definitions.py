@@ -1,0 +1,160 @@
+"""Definitions from files into the store: what is new, changed, gone or broken takes effect in one transaction."""
+
+from dataclasses import dataclass, field, replace
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.layers import Defined, Definitions, FileProblem, Standing
+from lamplighter.domain.automations.model import Automation, scoped_name
+from lamplighter.domain.city.model import Configuration
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import configurations
+from lamplighter.services.automations import registering, snapshots
+from lamplighter.services.rules import Rules
+from lamplighter.store.automations import AutomationRow
+from lamplighter.store.tx import Tx
+
+FILE = "file"
+
+
+@dataclass
+class Synced:
+    """Scoped names by what became of them; `problems` are sentences with their file."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
+    """Configurations of city.toml whose name a stored one has."""
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.broken)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the city's files declare and the store keeps for every process of the city."""
+
+    configurations: tuple[Configuration, ...]
+    definitions: Definitions
+    rules: Rules
+
+
+def write_declared(tx: Tx, declared: Declared, *, ids: IdSource, act: Act) -> Synced:
+    """All of it in one transaction: a configuration is in force whole or not at all. May be repeated."""
+    taken = configurations.sync(tx, declared.configurations, act.at)
+    synced = sync(tx, declared.definitions, declared.rules, ids=ids, act=act)
+    synced.taken = taken
+    return synced
+
+
+def sync(tx: Tx, definitions: Definitions, rules: Rules, *, ids: IdSource, act: Act) -> Synced:
+    """File definitions as they now stand; those in the store are left alone. One bad file spoils only itself."""
+    tx.cities.lock()  # two syncs, or a sync and an import, in single file
+    report = Synced(problems=[str(problem) for problem in definitions.problems])
+    known = {row.scoped_name: row for row in tx.automations.of_files()}
+    for one in definitions.defined:
+        _sync_one(tx, one, known.pop(one.automation.scoped_name, None), report, rules=rules, ids=ids, act=act)
+    for name, problems in _broken(definitions).items():
+        _mark_broken(tx, name, problems, known.pop(name, None), report, rules=rules, ids=ids, act=act)
+    for row in known.values():
+        tx.automations.delete(row.id)
+        report.removed.append(row.scoped_name)
+        _tell(tx, "automation.removed", row.scoped_name, row.path, act)
+    registering.rezone(tx, rules, act.at)
+    if tx.triggers.release_blocked() or report:
+        tx.wake(registering.TOPIC)
+    return report
+
+
+def _sync_one(  # noqa: PLR0913  one definition, its row, and what every transaction of firing carries
+    tx: Tx, one: Defined, row: AutomationRow | None, report: Synced, *, rules: Rules, ids: IdSource, act: Act
+) -> None:
+    automation, left_out = one.automation, one.standing is Standing.SKIPPED
+    name = automation.scoped_name
+    if row is None:
+        new = registering.new_row(automation, ids.make("aut"), by=act.actor, now=act.at, left_out=left_out)
+        if not tx.automations.insert(new):
+            report.problems.append(_taken(automation))
+            return
+        registering.save(tx, None, new, rules, act.at)
+        report.added.append(name)
+        _tell(tx, "automation.added", name, automation.path, act)
+        return
+    if row.definition == snapshots.written(automation) and row.left_out == left_out and not row.problems:
+        return
+    locked = tx.automations.lock(row.id) or row
+    registering.save(tx, locked, registering.edited_row(locked, automation, act.at, left_out=left_out), rules, act.at)
+    report.changed.append(name)
+    _tell(tx, "automation.changed", name, automation.path, act)
+
+
+def _broken(definitions: Definitions) -> dict[str, list[FileProblem]]:
+    found: dict[str, list[FileProblem]] = {}
+    for problem in definitions.problems:
+        if problem.name is not None:
+            found.setdefault(scoped_name(problem.name, problem.rig), []).append(problem)
+    return found
+
+
+def _mark_broken(  # noqa: PLR0913  as above
+    tx: Tx,
+    name: str,
+    problems: list[FileProblem],
+    row: AutomationRow | None,
+    report: Synced,
+    *,
+    rules: Rules,
+    ids: IdSource,
+    act: Act,
+) -> None:
+    """A file that is no definition is listed with its problems and fires nothing; what it said before is not used."""
+    told = tuple(str(problem) for problem in problems)
+    report.broken.append(name)
+    if row is not None and row.problems == told and row.definition is None:
+        report.broken.remove(name)
+        return
+    if row is None:
+        row = _empty_row(problems[0], ids.make("aut"), told, act)
+        if not tx.automations.insert(row):
+            return
+    else:
+        locked = tx.automations.lock(row.id) or row
+        after = replace(locked, definition=None, problems=told, quiet_at=None, updated_at=act.at)
+        registering.save(tx, locked, after, rules, act.at)
+    payload = {"path": problems[0].path, "problems": list(told)}
+    tx.events.append(act.event("automation.broken", subject=name, message=told[0][:300], payload=payload))
+
+
+def _empty_row(problem: FileProblem, row_id: str, told: tuple[str, ...], act: Act) -> AutomationRow:
+    name = problem.name or ""
+    return AutomationRow(
+        id=row_id,
+        scoped_name=scoped_name(name, problem.rig),
+        name=name,
+        rig=problem.rig,
+        source=FILE,
+        path=problem.path,
+        definition=None,
+        problems=told,
+        version=1,
+        enabled=True,
+        left_out=False,
+        suspended=False,
+        disabled_reason="",
+        failures=0,
+        armed_at=act.at,
+        quiet_at=None,
+        created_at=act.at,
+        created_by=act.actor,
+        updated_at=act.at,
+    )
+
+
+def _taken(automation: Automation) -> str:
+    return f"{automation.path}: the name `{automation.scoped_name}` belongs to a stored automation; rename one of them"
+
+
+def _tell(tx: Tx, event_type: str, name: str, path: str | None, act: Act) -> None:
+    tx.events.append(act.event(event_type, subject=name, payload={"path": path, "source": FILE}))

@@ -1,0 +1,262 @@
+"""Automations in the store: create, edit, switch, delete, export, import; and what is told about all of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.decode import Invalid, Origin, decode_file, decode_json
+from lamplighter.domain.automations.decode_triggers import TRIGGER_KEYS
+from lamplighter.domain.automations.model import Automation
+from lamplighter.domain.automations.reading import Problem
+from lamplighter.domain.automations.shape import flattened, to_file, to_shape
+from lamplighter.kit.errors import Conflict, UsageError
+from lamplighter.kit.ids import IdSource
+from lamplighter.services.automations import registering, snapshots
+from lamplighter.services.automations.definitions import FILE
+from lamplighter.services.automations.firing import DefinitionBroken, locked_named, unknown
+from lamplighter.services.rules import Rules
+from lamplighter.store.automations import AutomationRow
+from lamplighter.store.tx import Tx
+
+_ACTIONS = ("exec", "formula", "agent")
+
+
+class DefinitionInvalid(UsageError):
+    """Every problem at once, each with its key."""
+
+    def __init__(self, invalid: Invalid) -> None:
+        told = "\n".join(str(problem) for problem in invalid.problems)
+        super().__init__(
+            f"Automation `{invalid.name}` is not right:\n{told}", hint="Nothing was changed; mend these and try again."
+        )
+        self.problems: tuple[Problem, ...] = invalid.problems
+
+
+class NameTaken(Conflict):
+    def __init__(self, scoped_name: str) -> None:
+        super().__init__(
+            f"There is already an automation `{scoped_name}`.",
+            hint="Choose another name, or change that one with `lamp automation edit`.",
+        )
+
+
+class ReadOnly(Conflict):
+    def __init__(self, row: AutomationRow) -> None:
+        super().__init__(
+            f"{row.scoped_name} is defined by {row.path} and cannot be changed here.",
+            hint="Edit the file: the change takes effect by itself. Or export, rename and import it.",
+        )
+
+
+def create(
+    tx: Tx, body: Mapping[str, Any], *, source: str = "api", rules: Rules, ids: IdSource, act: Act
+) -> AutomationRow:
+    """From the keys of a file or the shape that surfaces show. Raises DefinitionInvalid, NameTaken."""
+    decoded = decode_json(body, Origin(source), now=act.at)
+    return add(tx, _valid(decoded), rules=rules, ids=ids, act=act)
+
+
+def add(tx: Tx, automation: Automation, *, rules: Rules, ids: IdSource, act: Act) -> AutomationRow:
+    """A definition that is already decoded, such as one made from a template. Raises NameTaken."""
+    row = registering.new_row(automation, ids.make("aut"), by=act.actor, now=act.at)
+    if not tx.automations.insert(row):
+        raise NameTaken(automation.scoped_name)
+    registering.save(tx, None, row, rules, act.at)
+    _tell(tx, "automation.added", row, act)
+    return row
+
+
+def edit(tx: Tx, scoped_name: str, changes: Mapping[str, Any], *, rules: Rules, act: Act) -> AutomationRow:
+    """Only what is named changes. Raises AutomationUnknown, ReadOnly, DefinitionInvalid, NameTaken."""
+    row = locked_named(tx, scoped_name)
+    if row.source == FILE:
+        raise ReadOnly(row)
+    current = to_shape(snapshots.of_row(row)) | {"enabled": row.enabled}
+    once_may_be_past = "triggers" not in changes and not TRIGGER_KEYS & set(changes)
+    decoded = decode_json(merged(current, changes), Origin(row.source), now=None if once_may_be_past else act.at)
+    automation = _valid(decoded)
+    taken = None if automation.scoped_name == row.scoped_name else tx.automations.named(automation.scoped_name)
+    if taken is not None:
+        raise NameTaken(automation.scoped_name)
+    after = registering.edited_row(row, automation, act.at, left_out=row.left_out)
+    if changes.get("enabled") is True:
+        after = _switched(row, after, automation, act.at, enabled=True)
+    registering.save(tx, row, after, rules, act.at)
+    _tell(tx, "automation.changed", after, act)
+    return after
+
+
+def set_enabled(tx: Tx, scoped_name: str, *, enabled: bool, reason: str = "", rules: Rules, act: Act) -> AutomationRow:
+    """Enabling starts a new count of failures. A file's own `enabled = false` can only be changed in the file."""
+    row = locked_named(tx, scoped_name)
+    if row.definition is None:
+        raise DefinitionBroken(scoped_name, "; ".join(row.problems))
+    automation = snapshots.of_row(row)
+    if row.source == FILE and enabled and not automation.enabled:
+        raise ReadOnly(row)
+    if row.source != FILE:
+        automation = replace(automation, enabled=enabled)
+    after = replace(row, definition=snapshots.written(automation))
+    after = _switched(row, after, automation, act.at, enabled=enabled, reason=reason)
+    registering.save(tx, row, after, rules, act.at)
+    _tell(tx, "automation.enabled" if enabled else "automation.disabled", after, act)
+    return after
+
+
+def set_suspended(tx: Tx, scoped_name: str, *, suspended: bool, act: Act) -> bool:
+    """Times that come meanwhile are on record as passed over, and events wait; False when it was so already.
+
+    The watch over its silence begins anew with its resumption. Raises AutomationUnknown.
+    """
+    row = locked_named(tx, scoped_name)
+    if row.suspended is suspended:
+        return False
+    after = replace(row, suspended=suspended, updated_at=act.at)
+    if not suspended:
+        automation = _definition(row)
+        quiet_at = None if automation is None or not row.armed else registering.quiet_at(automation, act.at)
+        after = replace(after, armed_at=act.at, quiet_at=quiet_at)
+        tx.triggers.release_blocked()
+    tx.automations.save(after)
+    tx.wake(registering.TOPIC)
+    _tell(tx, "automation.suspended" if suspended else "automation.resumed", after, act)
+    return True
+
+
+def delete(tx: Tx, scoped_name: str, *, act: Act) -> AutomationRow:
+    """Its runs stay in history, and one under way goes on to its end. Raises AutomationUnknown, ReadOnly."""
+    row = locked_named(tx, scoped_name)
+    if row.source == FILE:
+        raise ReadOnly(row)
+    tx.automations.delete(row.id)
+    tx.wake(registering.TOPIC)
+    _tell(tx, "automation.removed", row, act)
+    return row
+
+
+def export(tx: Tx, scoped_name: str) -> dict[str, Any]:
+    """The tree of an `automation.toml` that says the same. Raises AutomationUnknown, DefinitionBroken."""
+    row = get(tx, scoped_name)
+    automation = _definition(row)
+    if automation is None:
+        raise DefinitionBroken(scoped_name, "; ".join(row.problems))
+    return to_file(replace(automation, enabled=row.enabled))
+
+
+@dataclass(frozen=True)
+class Import:
+    """A file's tree to be taken into the store under a name; `replace` lets it take the place of a stored one."""
+
+    name: str
+    tree: Mapping[str, Any]
+    rig: str | None = None
+    replace: bool = False
+
+
+def import_file(tx: Tx, wanted: Import, *, rules: Rules, ids: IdSource, act: Act) -> AutomationRow:
+    """Raises DefinitionInvalid; NameTaken or ReadOnly where that name is another's."""
+    decoded = decode_file(wanted.tree, Origin("import", wanted.name, wanted.rig))
+    automation = replace(_valid(decoded), source="import", path=None)
+    row = tx.automations.lock_named(automation.scoped_name)
+    if row is None:
+        return add(tx, automation, rules=rules, ids=ids, act=act)
+    if row.source == FILE:
+        raise ReadOnly(row)
+    if not wanted.replace:
+        raise NameTaken(automation.scoped_name)
+    after = registering.edited_row(row, automation, act.at)
+    registering.save(tx, row, after, rules, act.at)
+    _tell(tx, "automation.changed", after, act)
+    return after
+
+
+def get(tx: Tx, scoped_name: str) -> AutomationRow:
+    row = tx.automations.named(scoped_name)
+    if row is None:
+        raise unknown(tx, scoped_name)
+    return row
+
+
+def every(tx: Tx, *, rig: str | None = None) -> list[AutomationRow]:
+    """All of them, in order of their names; those of one rig where it is named."""
+    found: list[AutomationRow] = []
+    while page := tx.automations.page(after=found[-1].scoped_name if found else ""):
+        found += page
+    return [row for row in found if rig is None or row.rig == rig]
+
+
+def pause(tx: Tx, *, act: Act) -> bool:
+    """Nothing fires and no run is started until `resume`; False when it was paused already."""
+    city = tx.cities.lock()
+    if city is None or city.paused_at is not None:
+        return False
+    tx.cities.pause(act.actor, act.at)
+    tx.events.append(act.event("city.paused", subject=city.name))
+    tx.wake(registering.TOPIC)
+    return True
+
+
+def resume(tx: Tx, *, act: Act) -> bool:
+    """False when it was not paused."""
+    city = tx.cities.lock()
+    if city is None or city.paused_at is None:
+        return False
+    tx.cities.pause(None, None)
+    tx.triggers.release_blocked()
+    tx.events.append(act.event("city.resumed", subject=city.name))
+    tx.wake(registering.TOPIC)
+    tx.wake("outbox")
+    return True
+
+
+def merged(current: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition with its changes, in a file's keys; a new gate or action takes the place of the old one."""
+    base, given = flattened(current), flattened(changes)
+    if any(name in given for name in _ACTIONS):
+        for name in (*_ACTIONS, "pool", "vars"):
+            if name not in given and not (name in {"pool", "vars"} and "formula" in base and "formula" in given):
+                base.pop(name, None)
+    if isinstance(given.get("agent"), Mapping) and isinstance(base.get("agent"), Mapping):
+        given["agent"] = {**base["agent"], **given["agent"]}
+    for name in ("retry", "catch_up", "budget", "notify"):
+        if isinstance(given.get(name), Mapping) and isinstance(base.get(name), Mapping):
+            given[name] = {**base[name], **given[name]}
+    return base | _merged_triggers(base, given)
+
+
+def _merged_triggers(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    keys = TRIGGER_KEYS & set(given) - {"triggers"}
+    if "gate" in keys:
+        base.pop("triggers", None)
+    elif keys and "triggers" not in given and len(base.get("triggers", ())) == 1:
+        only = {name: given.pop(name) for name in keys}
+        given["triggers"] = [base["triggers"][0] | only]
+    return given
+
+
+def _valid(decoded: Automation | Invalid) -> Automation:
+    if isinstance(decoded, Invalid):
+        raise DefinitionInvalid(decoded)
+    return decoded
+
+
+def _switched(
+    row: AutomationRow, after: AutomationRow, automation: Automation, now: datetime, *, enabled: bool, reason: str = ""
+) -> AutomationRow:
+    by_hand = "" if enabled else reason or ("it was disabled by hand" if row.source == FILE else "")
+    failures = 0 if enabled and not row.enabled else row.failures
+    after = replace(after, enabled=enabled, failures=failures, disabled_reason=by_hand, updated_at=now)
+    return registering.rearmed(row, after, automation, now)
+
+
+def _definition(row: AutomationRow) -> Automation | None:
+    return None if row.definition is None else snapshots.of_row(row)
+
+
+def _tell(tx: Tx, event_type: str, row: AutomationRow, act: Act) -> None:
+    payload = {"source": row.source, "enabled": row.enabled}
+    if row.disabled_reason:
+        payload["reason"] = row.disabled_reason
+    tx.events.append(act.event(event_type, subject=row.scoped_name, payload=payload))

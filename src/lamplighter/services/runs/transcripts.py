@@ -1,0 +1,84 @@
+"""A session's output as events on record: bounded, read once, and what it cost added to its run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from lamplighter.domain.runs.budget import Spent, total
+from lamplighter.domain.sessions.transcript import SessionEvent, Text, ToolEnded, ToolStarted, Usage
+from lamplighter.services.runs import review
+from lamplighter.store.transcripts import TranscriptEvent
+from lamplighter.store.tx import Tx
+
+MOST_EVENTS = 5000
+LONGEST_TEXT = 8000
+CUT = "cut"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What was read of one session's output, from `before` to `after`."""
+
+    run: str
+    session: str
+    before: int
+    after: int
+    events: Sequence[SessionEvent] = ()
+    program: str | None = None
+
+
+def record(tx: Tx, batch: Batch, now: datetime) -> Spent:
+    """What the run has spent by now. A part of the output that another reader has recorded is left out."""
+    row = review.get(tx, batch.run)
+    spent = Spent(row.facts.tokens or 0, row.run.cost)
+    if not tx.transcripts.advance(batch.session, before=batch.before, after=batch.after, program=batch.program):
+        return spent
+    count = tx.transcripts.count(batch.session)
+    kept = bounded(batch.events, count)
+    if kept:
+        tx.transcripts.add(batch.session, count + 1, kept, now)
+    used = total(event for event in batch.events if isinstance(event, Usage))
+    if batch.events:
+        cost = spent.cost if used.cost is None else (spent.cost or 0.0) + used.cost
+        spent = Spent(spent.tokens + used.tokens, cost)
+        tx.runs.spent(batch.run, tokens=spent.tokens, cost=spent.cost, now=now)
+    return spent
+
+
+def bounded(events: Sequence[SessionEvent], count: int) -> list[tuple[str, Mapping[str, Any]]]:
+    """As they are kept. Of a session that says too much, only ends, errors and usage are kept after a mark."""
+    kept: list[tuple[str, Mapping[str, Any]]] = []
+    for event in events:
+        if count + len(kept) == MOST_EVENTS:
+            kept.append((CUT, {"kept": MOST_EVENTS}))
+        if count + len(kept) > MOST_EVENTS and isinstance(event, Text | ToolStarted | ToolEnded):
+            continue
+        kept.append((event.kind, {key: _short(value) for key, value in asdict(event).items()}))
+    return kept
+
+
+def told(event: TranscriptEvent) -> str:
+    """One event as a line for people; empty for one that is only counted."""
+    body = event.body
+    match event.kind:
+        case "text":
+            return str(body.get("text", ""))
+        case "tool_started":
+            return f"> {body.get('name', '')} {body.get('detail', '')}".rstrip()
+        case "tool_ended":
+            return f"< {'ok' if body.get('ok') else 'failed'} {body.get('detail', '')}".rstrip()
+        case "error":
+            return f"! {body.get('message', '')}"
+        case "cut":
+            return "… it said more than is kept"
+        case _:
+            return ""
+
+
+def of_run(tx: Tx, run: str) -> list[TranscriptEvent]:
+    return [event for session in tx.sessions.of_run(run) for event in tx.transcripts.after(session.id)]
+
+
+def _short(value: Any) -> Any:
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value

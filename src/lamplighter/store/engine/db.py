@@ -1,0 +1,53 @@
+"""One connection as repositories see it: named parameters in, rows by column name out."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from lamplighter.store.engine.deferred import Write
+from lamplighter.store.engine.dialect import Dialect
+
+Params = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO = timedelta(microseconds=1)
+
+
+class Db(Protocol):
+    dialect: Dialect
+
+    def rows(self, sql: str, params: Params) -> list[Row]: ...
+
+    def row(self, sql: str, params: Params) -> Row | None: ...
+
+    def execute(self, sql: str, params: Params) -> int:
+        """How many rows the statement changed."""
+        ...
+
+    def write(self, write: Write, city: str, params: Params) -> bool:
+        """Write one row of that city; False when no row was written.
+
+        On a server it is held back until the next read or the commit, and True is an assumption until then: should it
+        prove wrong, the whole transaction function is run again, and this time every write is sent at once.
+        """
+        ...
+
+    def execute_many(self, sql: str, params: list[Params]) -> None: ...
+
+
+def stamp(at: datetime) -> int:
+    """Times are kept as microseconds since 1970 in UTC on both databases: exact, ordered, and the same arithmetic."""
+    return (at - _EPOCH) // _MICRO
+
+
+def stamp_or_none(at: datetime | None) -> int | None:
+    return None if at is None else stamp(at)
+
+
+def instant(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def instant_or_none(micros: int | None) -> datetime | None:
+    return None if micros is None else instant(micros)

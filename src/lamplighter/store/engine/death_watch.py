@@ -1,0 +1,67 @@
+"""Waiting for the end of another process: its proof of life falls to whoever waits for it, at that very moment.
+
+Only PostgreSQL has cities with more than one working process for long; a file's lock is looked at by every patrol.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from lamplighter.store.url import Place, PostgresUrl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import psycopg
+
+
+class PostgresDeathWatch:
+    """A connection of its own, for it is blocked most of the time; and a thread of its own, for the same reason.
+
+    A connection that was cut off is replaced at the next wait.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection = self._connect()
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="lamp-vigil")
+
+    def ended(self, owner: str, *, within: float) -> bool:
+        """Wait until `owner` is dead; False when it lives on after so many seconds, or the wait was cut short."""
+        import psycopg
+
+        from lamplighter.store.engine.liveness import key_of
+        from lamplighter.store.engine.postgres_connection import told
+
+        key = key_of(owner)
+        if self._connection.closed:  # cut off since: the wait begins anew, on another one
+            self._connection = self._connect()
+        with told(self._url):
+            try:
+                self._connection.execute(f"SET lock_timeout = {max(int(within * 1000), 1)}".encode())
+                # Shared: several may wait for one, and all are told together. It ends with its statement, whatever else
+                # happens: whoever kept it would keep the dead one alive for everybody.
+                self._connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (key,))
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):  # the latter may come late, too
+                return False
+        return True
+
+    def _connect(self) -> "psycopg.Connection[dict[str, Any]]":
+        from lamplighter.store.engine.postgres_connection import connect
+
+        return connect(self._url, application="lamplighter vigil")
+
+    def cut_short(self) -> None:
+        """End the wait under way, from another thread."""
+        import psycopg
+
+        with suppress(psycopg.Error):
+            self._connection.cancel_safe(timeout=2.0)
+
+    def close(self) -> None:
+        self.cut_short()
+        self.thread.shutdown(wait=True, cancel_futures=True)
+        self._connection.close()
+
+
+def open_vigil(place: Place) -> PostgresDeathWatch | None:
+    return PostgresDeathWatch(place.url) if isinstance(place, PostgresUrl) else None

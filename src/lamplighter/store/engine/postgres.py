@@ -1,0 +1,278 @@
+"""The shared store: database threads that commit together what waits together, and a postman for wake-ups.
+
+A group is first run without savepoints, which cost a round trip each; when one of its functions fails, the group is
+redone with them. A function that has to wait for somebody's lock is taken out and run alone.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import psycopg
+
+from lamplighter.kit import log
+from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.masking import masked
+from lamplighter.store import errors
+from lamplighter.store.engine.batching import batches, run_batch
+from lamplighter.store.engine.deferred import NotAsExpected
+from lamplighter.store.engine.job_pool import JobPool
+from lamplighter.store.engine.jobs import Answer, Job, Outcome, deliver
+from lamplighter.store.engine.notifier import Notifier, announce
+from lamplighter.store.engine.postgres_commit import TracedCall
+from lamplighter.store.engine.postgres_connection import LOST, PASSING, PostgresConnection, explain, told
+from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.tx import Tx
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+WRITERS = 4
+READERS = 4
+GROUP_SIZE = 128
+RECONNECTS = 3
+TO_BE_ALONE = (*PASSING, NotAsExpected)
+
+
+class PostgresStore:
+    def __init__(self, url: str, city: str, *, wakes: Wakes) -> None:
+        self._writes = JobPool()
+        self._reads = JobPool()
+        first = _Line(url, city, None)  # fails here and now when the server is not there or too old
+        try:
+            first.open().read(lambda tx: tx.cities.find())
+        except BaseException:
+            first.close()
+            raise
+        self._postman = Notifier(url, city, wakes)
+        lines = [first, *(_Line(url, city, None) for _ in range(WRITERS + READERS - 1))]
+        self._threads = [_thread(self._write, line) for line in lines[:WRITERS]]
+        self._threads += [_thread(self._serve_reads, line) for line in lines[WRITERS:]]
+        self._closed = False
+
+    async def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        value: R = await self._answer(self._writes, fn, args, kwargs)
+        return value
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        value: R = await self._answer(self._reads, fn, args, kwargs)
+        return value
+
+    async def clock_offset(self) -> timedelta:
+        clock = SystemClock()
+        before = clock.now()
+        theirs = await self.read(_server_time)
+        return theirs - (before + (clock.now() - before) / 2)
+
+    async def close(self) -> None:
+        """Finish what was handed in, then close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self._writes.close()
+        self._reads.close()
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(self._postman.close)
+
+    def _answer(self, jobs: JobPool, fn: Callable[..., Any], args: Any, kwargs: Any) -> Answer:
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        answer = Answer(loop=asyncio.get_running_loop())
+        jobs.put(Job(fn, args, kwargs, answer))
+        return answer
+
+    def _serve_reads(self, line: "_Line") -> None:
+        while jobs := self._reads.take(1):
+            deliver([_outcome(job, partial(_read, line, job), line) for job in jobs])
+            self._reads.done()
+        line.close()
+
+    def _write(self, line: "_Line") -> None:
+        while jobs := self._writes.take(GROUP_SIZE):
+            later = jobs
+            if len(jobs) > 1:
+                later = self._group(line, jobs)
+                self._writes.done()  # what is left waits for somebody's lock, and others should not wait with it
+            for late in later:
+                wakes: set[str] = set()
+                self._settle([_outcome(late, partial(_alone, line, late, wakes), line)], wakes)
+            self._writes.done()
+        line.close()
+
+    def _settle(self, outcomes: list[Outcome], wakes: set[str]) -> None:
+        deliver(outcomes)
+        self._postman.post(wakes)
+
+    def _group(self, line: "_Line", jobs: list[Job]) -> list[Job]:
+        """Commit and answer `jobs` together; returns those that must be run alone: they would make the others wait."""
+        for savepoints in (False, True):
+            wakes: set[str] = set()
+            try:
+                outcomes = _together(line, jobs, wakes, savepoints=savepoints)
+            except errors.CommitUnknown as error:
+                deliver([Outcome(job, error=error) for job in jobs])
+                return []
+            except BaseException as error:  # noqa: BLE001  one of them failed: which, the next way of trying tells
+                if savepoints and line.lost():  # nobody fares better alone, and each would wait for the server
+                    told_as = explain(error, line.url) or error
+                    deliver([Outcome(job, error=told_as) for job in jobs])
+                    return []
+                continue
+            answered = [outcome for outcome in outcomes if not isinstance(outcome.error, TO_BE_ALONE)]
+            self._settle(answered, wakes)
+            return [outcome.job for outcome in outcomes if isinstance(outcome.error, TO_BE_ALONE)]
+        return jobs
+
+
+def _together(line: "_Line", jobs: list[Job], wakes: set[str], *, savepoints: bool) -> list[Outcome]:
+    """One transaction for all. Raises whatever ended it, and then nothing has happened."""
+    connection = line.open()
+    connection.begin(in_group=True)
+    try:
+        if savepoints:
+            outcomes = [_in_savepoint(connection, job, wakes) for job in jobs]
+        else:
+            outcomes = [done for batch in batches(jobs) for done in _plainly(connection, batch, wakes)]
+        connection.commit()
+    except BaseException:
+        line.rollback()
+        raise
+    return outcomes
+
+
+def _plainly(connection: PostgresConnection, batch: list[Job], wakes: set[str]) -> list[Outcome]:
+    tx = connection.tx
+    outcomes = run_batch(tx, batch) if len(batch) > 1 else [Outcome(batch[0], value=batch[0].run(tx))]
+    wakes |= tx.take_wakes()
+    return outcomes
+
+
+def _in_savepoint(connection: PostgresConnection, job: Job, wakes: set[str]) -> Outcome:
+    connection.raw.execute("SAVEPOINT one")
+    try:
+        with told(connection.url):
+            value = job.run(connection.tx)
+            connection.db.send()
+    except BaseException as error:  # noqa: BLE001  it belongs to its caller
+        connection.tx.take_wakes()
+        connection.db.drop()
+        connection.raw.execute("ROLLBACK TO one")
+        return Outcome(job, error=error)
+    connection.raw.execute("RELEASE one")
+    wakes |= connection.tx.take_wakes()
+    return Outcome(job, value=value)
+
+
+def _thread(work: Callable[["_Line"], None], line: "_Line") -> threading.Thread:
+    thread = threading.Thread(target=work, args=(line,), name=f"lamp-{work.__name__.strip('_')}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _alone(line: "_Line", job: Job, wakes: set[str]) -> Any:
+    value, asked = line.open().alone(job.run)
+    wakes |= asked
+    return value
+
+
+def _read(line: "_Line", job: Job) -> Any:
+    return line.open().read(job.run)
+
+
+def _outcome(job: Job, call: Callable[[], Any], line: "_Line") -> Outcome:
+    """Repeat over a broken connection, as long as no commit was under way."""
+    for left in range(RECONNECTS - 1, -1, -1):
+        try:
+            return Outcome(job, value=call())
+        except errors.CommitUnknown as error:
+            return Outcome(job, error=error)
+        except (errors.StoreUnavailable, *LOST) as error:
+            if left and line.lost():
+                time.sleep(0.05)
+                continue
+            return Outcome(job, error=explain(error, line.url) or error)
+        except BaseException as error:  # noqa: BLE001  the thread is the edge: every error belongs to its caller
+            return Outcome(job, error=error)
+    raise AssertionError("the last try returns")
+
+
+def _server_time(tx: Tx) -> datetime:
+    row = tx.db.row("SELECT clock_timestamp() AS now", {})
+    if row is None:
+        raise AssertionError("a row always comes back")
+    now: datetime = row["now"]
+    return now.astimezone(UTC)
+
+
+class _Line:
+    """One thread's connection, opened when first needed and again after it broke."""
+
+    def __init__(self, url: str, city: str, connection: PostgresConnection | None) -> None:
+        self.url = url
+        self._city = city
+        self._connection = connection
+
+    def open(self) -> PostgresConnection:
+        if self._connection is None or not self._connection.usable:
+            self._connection = PostgresConnection(self.url, self._city)
+        return self._connection
+
+    def lost(self) -> bool:
+        return self._connection is None or not self._connection.usable
+
+    def rollback(self) -> None:
+        if self._connection is None:
+            return
+        try:
+            self._connection.rollback()
+        except psycopg.Error as error:
+            log.get().warning("store.connection_lost", url=masked(self.url), error=str(error))
+            self._connection.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+class PostgresDirect:
+    """The same transactions on the caller's thread: for commands, which make one and leave.
+
+    A connection that broke is replaced at the next call.
+    """
+
+    def __init__(self, url: str, city: str) -> None:
+        self._line = _Line(url, city, None)
+        self._line.open()
+
+    def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        traced = TracedCall(lambda tx: fn(tx, *args, **kwargs))
+        try:
+            value, wakes = self._line.open().alone(traced)
+        except errors.CommitUnknown as unknown:
+            unknown.settle = partial(self._settle, traced)
+            raise
+        self._announce(wakes)
+        return value  # type: ignore[no-any-return]  # what fn gave
+
+    def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._line.open().read(lambda tx: fn(tx, *args, **kwargs))  # type: ignore[no-any-return]  # what fn gave
+
+    def close(self) -> None:
+        self._line.close()
+
+    def _settle(self, traced: TracedCall) -> errors.Settled:
+        """Ask what became of a commit whose answer was lost. Raises StoreUnavailable while nobody can be asked."""
+        took = traced.took(self._line.open())
+        if took:
+            self._announce(traced.wakes)
+        return errors.Settled(took, traced.value)
+
+    def _announce(self, wakes: frozenset[str]) -> None:
+        with suppress(psycopg.Error, errors.StoreUnavailable):  # committed is committed: whoever waits polls as well
+            announce(self._line.open(), wakes)

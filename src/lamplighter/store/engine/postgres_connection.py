@@ -1,0 +1,314 @@
+"""One connection to PostgreSQL: how it is opened, how its errors are told, one transaction on it."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import orjson
+import psycopg
+from psycopg.rows import dict_row
+
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.masking import masked
+from lamplighter.store import errors
+from lamplighter.store.engine.db import Params, Row
+from lamplighter.store.engine.deferred import DeferredWrites, NotAsExpected, Write
+from lamplighter.store.engine.dialect import POSTGRES
+from lamplighter.store.engine.schema import PROGRAM, SchemaGuard
+from lamplighter.store.tx import Tx
+
+CONNECT_SECONDS = 10
+PIPELINED = 3
+"""From so many statements on they are sent without waiting for each one's answer."""
+CHECK_SECONDS = 1.0
+PLANS_FIRST = 8
+"""After so many transactions of a connection its plans are made anew, and then each time it has done twice as many. One
+made while a table was small would read all of it for as long as the connection lasts, also those behind foreign keys,
+which are not ours to make."""
+LOCK_MILLIS = 10_000
+"""Nobody waits longer for a row lock: transactions are short, so whoever holds one that long hangs."""
+LOCK_MILLIS_IN_A_GROUP = 50
+"""A function of a group that waits longer for a row lock is redone alone, so that it delays nobody else's commit."""
+
+BY_INDEX = """
+    SET random_page_cost = 1.1; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+    SET jit = off"""
+"""What we ask for is found by an index, and rows that are given in a list are looked up one by one. A table that is
+read whole all the same counts as so costly that the server would compile the statement first, for longer than it ever
+runs."""
+
+# What a repeated try may cure: another transaction's locks or timing, never the statement itself.
+PASSING = (
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+)
+LOST = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,  # the server has cut the connection
+)
+
+
+class PostgresDb:
+    """The connection as repositories see it. Whatever is asked of it first sends the writes that were held back."""
+
+    __slots__ = ("_held", "at_once", "connection", "dialect")
+
+    def __init__(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
+        self.connection = connection
+        self.dialect = POSTGRES
+        self.at_once = False
+        """Hold no write back: a transaction whose writes met something unexpected is run again like this."""
+        self._held = DeferredWrites()
+
+    def rows(self, sql: str, params: Params) -> list[Row]:
+        return list(self._ask(sql, params).fetchall())
+
+    def row(self, sql: str, params: Params) -> Row | None:
+        return self._ask(sql, params).fetchone()
+
+    def execute(self, sql: str, params: Params) -> int:
+        return self._ask(sql, params).rowcount
+
+    def write(self, write: Write, city: str, params: Params) -> bool:
+        if self.at_once:
+            return self._write_one(write, city, params).rowcount > 0
+        if not self._held.add(write, city, params):
+            self.send()
+            self._held.add(write, city, params)
+        return True
+
+    def send(self) -> None:
+        """Send what was held back. Raises NotAsExpected where a row was not there to be changed."""
+        city, held = self._held.take()
+        if len(held) < PIPELINED:
+            sent = [(write, len(rows), self._write(write, city, rows)) for write, rows in held]
+        else:
+            with self.connection.pipeline():  # one round trip for all
+                sent = [(write, len(rows), self._write(write, city, rows)) for write, rows in held]
+        for write, expected, cursor in sent:
+            if write.must and cursor.rowcount != expected:
+                raise NotAsExpected(write)
+
+    def drop(self) -> None:
+        """Forget what was held back: its transaction is no more."""
+        self._held.take()
+
+    def _write(self, write: Write, city: str, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
+        if len(rows) == 1:
+            return self._write_one(write, city, rows[0])
+        given = {"city": city, "rows": _as_list(write, rows)}
+        return self.connection.execute(_many(write), given, prepare=True)
+
+    def _write_one(self, write: Write, city: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
+        # Prepared from the first time on: psycopg takes it for prepared at the sixth, also where the server was not
+        # told so, because a statement before it in the pipeline had failed.
+        return self.connection.execute(_query(write), {"city": city, **write.encoded(params)}, prepare=True)
+
+    def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
+        if self._held:
+            self.send()
+        return self.connection.execute(_query(sql), params or None)
+
+    def execute_many(self, sql: str, params: list[Params]) -> None:
+        self.send()
+        with self.connection.cursor() as cursor:
+            cursor.executemany(_query(sql), params)
+
+
+def _as_list(write: Write, rows: list[Params]) -> str:
+    try:
+        return orjson.dumps(rows).decode()
+    except TypeError:  # what only the library's own encoder takes: half a character, a number of many digits
+        return orjson.dumps([write.encoded(row) for row in rows]).decode()
+
+
+def _query(sql: str) -> bytes:
+    return POSTGRES.render(sql).encode()
+
+
+@cache
+def _many(write: Write) -> bytes:
+    return POSTGRES.render(write.for_many()).encode()
+
+
+def connect(url: str, *, application: str = "lamplighter", settings: str = "") -> psycopg.Connection[dict[str, Any]]:
+    """A new connection, with `settings` made on it. Raises StoreUnavailable, also where it broke in between."""
+    connection = _connected(url, application)
+    if settings:
+        try:
+            with told(url):
+                connection.execute(settings.encode())
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _connected(url: str, application: str) -> psycopg.Connection[dict[str, Any]]:
+    try:
+        return psycopg.connect(
+            url,
+            autocommit=True,  # transactions are begun and ended by name, in as few round trips as can be
+            row_factory=dict_row,
+            connect_timeout=CONNECT_SECONDS,
+            application_name=application,
+            keepalives=1,
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+        )
+    except psycopg.Error as error:  # of any kind: a server that starts or stops says all sorts of things
+        raise unreachable(url, error) from error
+
+
+def unreachable(url: str, error: Exception) -> errors.StoreUnavailable:
+    detail = masked(" ".join(str(error).split()))
+    return errors.StoreUnavailable(
+        f"The database {masked(url)} cannot be reached: {detail}.",
+        hint="Check that PostgreSQL runs there and that [store] url (or LAMP_STORE_URL) is right.",
+    )
+
+
+@contextmanager
+def told(url: str) -> Iterator[None]:
+    """Turn errors about the server, not those about a statement, into sentences for a person."""
+    try:
+        yield
+    except psycopg.Error as error:
+        better = explain(error, url)
+        if better is not None:
+            raise better from error
+        raise
+
+
+def explain(error: BaseException, url: str) -> Exception | None:
+    """What a person should read in place of `error`; None where it is not about the server, or passes by itself."""
+    where = masked(url)
+    better: Exception | None = None
+    match error:
+        case psycopg.errors.UndefinedTable() if "schema_level" in str(error):
+            better = errors.StoreOld(where, 0, PROGRAM)
+        case psycopg.errors.DuplicatePreparedStatement() | psycopg.errors.InvalidSqlStatementName():
+            better = errors.PooledByTransaction(where)  # another session's statements
+        case psycopg.errors.DiskFull():
+            better = errors.StoreFull(where)
+        case psycopg.errors.ReadOnlySqlTransaction():
+            better = errors.ServerReadOnly(where)
+        case psycopg.errors.InsufficientPrivilege():
+            better = errors.StoreRefused(where, masked(" ".join(str(error).split())))
+        case _ if isinstance(error, LOST) and not isinstance(error, PASSING):
+            better = unreachable(url, error)
+    return better
+
+
+class PostgresConnection:
+    """A connection with its Tx; one thread at a time uses it."""
+
+    def __init__(self, url: str, city: str) -> None:
+        self.url = url
+        self.raw = connect(url, settings=f"SET lock_timeout = {LOCK_MILLIS}; {BY_INDEX}")
+        self.db = PostgresDb(self.raw)
+        self.tx = Tx(self.db, city)
+        self._guard = SchemaGuard(masked(url), self.tx.db)
+        self._checked = float("-inf")
+        self._begun = 0
+        self._plans_until = PLANS_FIRST
+
+    def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
+        """Begin, in one round trip; and every second see that the schema still serves this program."""
+        mode = " READ ONLY, ISOLATION LEVEL REPEATABLE READ" if read_only else ""
+        limit = f";SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP}" if in_group else ""
+        try:
+            with told(self.url):
+                self._plan_anew()
+                self.raw.execute(f"BEGIN{mode}{limit}".encode())
+                if time.monotonic() >= self._checked + CHECK_SECONDS:
+                    self._guard.check()
+                    self._checked = time.monotonic()
+        except BaseException:
+            self._rollback_if_open()  # else the connection would stay within a failed transaction
+            raise
+
+    def _plan_anew(self) -> None:
+        self._begun += 1
+        if self._begun >= self._plans_until:
+            self._plans_until = self._begun * 2
+            self.raw.execute("DISCARD PLANS")
+
+    def commit(self) -> None:
+        """Raises CommitUnknown when the connection breaks before the answer came."""
+        with told(self.url):
+            self.db.send()
+        crash_point(CrashPoint.STORE_BEFORE_COMMIT)
+        try:
+            with told(self.url):
+                self.raw.execute("COMMIT")
+        except Exception as error:
+            if not self.usable:
+                raise errors.CommitUnknown(masked(self.url)) from error
+            raise
+        crash_point(CrashPoint.STORE_AFTER_COMMIT)
+
+    def rollback(self) -> None:
+        self.tx.take_wakes()
+        self.db.drop()
+        if not self.raw.closed:
+            self.raw.execute("ROLLBACK")
+
+    def alone(self, fn: Callable[[Tx], Any], *, tries: int = 5) -> tuple[Any, frozenset[str]]:
+        """One function, one transaction, repeated when another transaction's locks or timing were the matter."""
+        try:
+            return self._alone(fn, tries)
+        finally:
+            self.db.at_once = False
+
+    def _alone(self, fn: Callable[[Tx], Any], tries: int) -> tuple[Any, frozenset[str]]:
+        for left in range(tries - 1, -1, -1):
+            self.begin()
+            try:
+                with told(self.url):
+                    value = fn(self.tx)
+                self.commit()
+            except NotAsExpected:
+                self._rollback_if_open()
+                self.db.at_once = True
+            except psycopg.errors.LockNotAvailable as error:
+                self._rollback_if_open()
+                raise errors.StoreBusy(masked(self.url)) from error
+            except PASSING as error:
+                self._rollback_if_open()
+                if not left:
+                    raise errors.StoreBusy(masked(self.url)) from error
+            except BaseException:
+                self._rollback_if_open()
+                raise
+            else:
+                return value, self.tx.take_wakes()
+        raise AssertionError("the last try returns or raises")
+
+    def read(self, fn: Callable[[Tx], Any]) -> Any:
+        self.begin(read_only=True)
+        try:
+            with told(self.url):
+                value = fn(self.tx)
+                self.db.send()  # for the server to refuse
+                return value
+        finally:
+            self._rollback_if_open()
+
+    def _rollback_if_open(self) -> None:
+        try:
+            self.rollback()
+        except psycopg.Error:  # the server rolls back by itself when a connection breaks
+            self.raw.close()
+
+    @property
+    def usable(self) -> bool:
+        return not (self.raw.closed or self.raw.broken)
+
+    def close(self) -> None:
+        self.raw.close()

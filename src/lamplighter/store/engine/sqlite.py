@@ -1,0 +1,237 @@
+"""The embedded store: one writer thread that commits together what waits together, and readers of their own."""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from lamplighter.store import errors
+from lamplighter.store.engine.batching import batches, run_batch
+from lamplighter.store.engine.datagrams import Datagrams
+from lamplighter.store.engine.jobs import Answer, Job, Outcome, deliver, passable
+from lamplighter.store.engine.schema import SchemaGuard
+from lamplighter.store.engine.sqlite_connection import SqliteConnection, SqliteDb, connect, explain, read_whole, told
+from lamplighter.store.engine.sqlite_files import close_or_abandon
+from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.tx import Tx
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+GROUP_SIZE = 256
+GROUP_SECONDS = 0.025
+AT_ONCE = 64
+READERS = 4
+SAVE_TRIES = 10
+
+
+class SqliteStore:
+    def __init__(self, path: Path, city: str, *, wakes: Wakes, datagrams: Datagrams) -> None:
+        self._path = path
+        self._city = city
+        self._wakes = wakes
+        self._datagrams = datagrams
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._connection = SqliteConnection(path, city)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lamp-read")
+        self._local = threading.local()
+        self._opened: list[_Reader] = []
+        self._closed = False
+        self._writer = threading.Thread(target=self._write, name="lamp-write", daemon=True)
+        self._writer.start()
+
+    async def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        answer = Answer(loop=asyncio.get_running_loop())
+        self._jobs.put(Job(fn, args, kwargs, answer))
+        value: R = await answer
+        return value
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        loop = asyncio.get_running_loop()
+        value: R = await loop.run_in_executor(self._readers, self._read, lambda tx: fn(tx, *args, **kwargs))
+        return value
+
+    async def clock_offset(self) -> timedelta:
+        return timedelta(0)  # the database is a file here: its clock is this machine's
+
+    async def close(self) -> None:
+        """Finish what was handed in, then close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        await asyncio.to_thread(self._writer.join)
+        await asyncio.to_thread(self._readers.shutdown)
+        for reader in self._opened:
+            close_or_abandon(reader.raw, self._connection.files)
+        self._connection.close()
+        self._datagrams.close()
+
+    def check(self) -> None:
+        """Raises StoreGone when the file was taken away, replaced or overwritten since it was opened."""
+        self._connection.files.check_content()
+
+    async def save_copy(self, to: Path) -> None:
+        """All that can still be read, as a new file: for a database whose own file is gone. Raises StoreUnavailable."""
+        await asyncio.to_thread(self._save_copy, to)
+
+    def _save_copy(self, to: Path) -> None:
+        """A few tries: the writer may be in the middle of a transaction, which it gives up."""
+        for left in range(SAVE_TRIES - 1, -1, -1):
+            try:
+                return self._connection.files.save_copy(self._connection.raw, to)
+            except sqlite3.Error as error:
+                if not left:
+                    raise errors.StoreUnavailable(f"The database cannot be saved as {to}: {error}.") from error
+            time.sleep(GROUP_SECONDS)
+        return None
+
+    def _reader(self) -> "_Reader":
+        """The thread's own, opened when first needed: a file away for a moment spoils no thread for ever."""
+        reader: _Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = _Reader(self._path, self._city)
+            self._opened.append(reader)
+        return reader
+
+    def _read(self, fn: Callable[[Tx], Any]) -> Any:
+        self._connection.files.check()
+        reader = self._reader()
+        try:
+            with told(self._path):
+                return read_whole(reader.raw, reader.tx, reader.guard, fn)
+        except StopIteration as error:
+            raise passable(error) from error
+
+    def _write(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            taken: list[Job] = [job]
+            wakes: set[str] = set()
+            try:
+                outcomes = self._group(taken, wakes)
+            except BaseException as error:  # noqa: BLE001  the thread is the edge: every error belongs to its caller
+                outcomes, wakes = self._one_by_one(taken, error)
+                deliver(outcomes)
+            else:
+                deliver(outcomes)
+                self._connection.leave()
+            self._announce(frozenset(wakes))
+
+    def _group(self, taken: list[Job], wakes: set[str]) -> list[Outcome]:
+        """One commit for the one job of `taken` and for what waits behind it, which is added to `taken`."""
+        connection = self._connection
+        connection.begin()
+        outcomes: list[Outcome] = []
+        try:
+            self._waiting(AT_ONCE - 1, taken)
+            fresh = list(taken)
+            if len(fresh) == 1:  # nothing to protect from it, so it needs no savepoint
+                outcomes.append(Outcome(fresh[0], value=connection.run(fresh[0].run)))
+                wakes |= connection.tx.take_wakes()
+                fresh = []
+            until = time.monotonic() + GROUP_SECONDS
+            while fresh := fresh or self._waiting(AT_ONCE, taken):
+                for batch in batches(fresh):
+                    outcomes += self._batch(batch, wakes)
+                fresh = []
+                if len(outcomes) >= GROUP_SIZE or time.monotonic() >= until:
+                    break
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.commit()
+        return outcomes
+
+    def _waiting(self, most: int, taken: list[Job]) -> list[Job]:
+        """What waits now, up to `most`; it is in `taken` before anything can go wrong with it."""
+        fresh: list[Job] = []
+        while len(fresh) < most:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._jobs.put(None)  # the end of the queue: for the loop to see, once this group is done
+                break
+            fresh.append(job)
+        taken += fresh
+        return fresh
+
+    def _batch(self, jobs: list[Job], wakes: set[str]) -> list[Outcome]:
+        """Done in one go; where that fails, each on its own, so that each has its own answer."""
+        if len(jobs) == 1:
+            return [self._in_savepoint(jobs[0], wakes)]
+        raw, tx = self._connection.raw, self._connection.tx
+        raw.execute("SAVEPOINT batch")
+        try:
+            outcomes = run_batch(tx, jobs)
+        except BaseException:  # noqa: BLE001  whose error it is, the next way of trying tells
+            tx.take_wakes()
+            raw.execute("ROLLBACK TO batch")
+            raw.execute("RELEASE batch")
+            return [self._in_savepoint(job, wakes) for job in jobs]
+        raw.execute("RELEASE batch")
+        wakes |= tx.take_wakes()
+        return outcomes
+
+    def _in_savepoint(self, job: Job, wakes: set[str]) -> Outcome:
+        """Raises GroupLost whenever the transaction around the savepoint is no more."""
+        raw, tx = self._connection.raw, self._connection.tx
+        try:
+            raw.execute("SAVEPOINT one")
+            try:
+                value = job.run(tx)
+            except BaseException as error:  # noqa: BLE001  it belongs to its caller
+                tx.take_wakes()
+                raw.execute("ROLLBACK TO one")
+                raw.execute("RELEASE one")
+                return Outcome(job, error=explain(error, self._path) or error)
+            raw.execute("RELEASE one")
+        except sqlite3.Error as error:
+            raise GroupLost from error  # a statement ended the whole transaction, not only this function
+        wakes |= tx.take_wakes()
+        return Outcome(job, value=value)
+
+    def _one_by_one(self, jobs: list[Job], error: BaseException) -> tuple[list[Outcome], set[str]]:
+        """The group's transaction was lost: give every function one of its own, so each gets its own answer."""
+        if len(jobs) == 1:
+            return [Outcome(jobs[0], error=error)], set()
+        wakes: set[str] = set()
+        redone = []
+        for job in jobs:
+            try:
+                value, asked = self._connection.alone(job.run)
+            except BaseException as failure:  # noqa: BLE001  as above
+                redone.append(Outcome(job, error=failure))
+            else:
+                redone.append(Outcome(job, value=value))
+                wakes |= asked
+        return redone, wakes
+
+    def _announce(self, topics: frozenset[str]) -> None:
+        self._wakes.publish(topics)
+        self._datagrams.send(topics)
+
+
+class _Reader:
+    """A connection that refuses writes; one thread uses it."""
+
+    def __init__(self, path: Path, city: str) -> None:
+        self.raw = connect(path, read_only=True)
+        self.tx = Tx(SqliteDb(self.raw), city)
+        self.guard = SchemaGuard(str(path), self.tx.db)
+
+
+class GroupLost(Exception):
+    """A statement of one function ended the transaction of its whole group."""
+
+    def __init__(self) -> None:
+        super().__init__("the group's transaction was ended")

@@ -1,0 +1,249 @@
+"""One connection to a SQLite file: how it is opened, how its errors are told, one transaction on it."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_from_bytes
+
+from lamplighter.kit import descriptors
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.descriptors import OutOfDescriptors
+from lamplighter.store import errors
+from lamplighter.store.engine.db import Params, Row
+from lamplighter.store.engine.deferred import Write
+from lamplighter.store.engine.dialect import SQLITE
+from lamplighter.store.engine.fair_lock import FairLock
+from lamplighter.store.engine.schema import PROGRAM, SchemaGuard
+from lamplighter.store.engine.sqlite_files import MARK, DatabaseFiles, close_or_abandon
+from lamplighter.store.tx import Tx
+
+BUSY_SECONDS = 10.0
+
+
+class SqliteDb:
+    """The connection as repositories see it."""
+
+    __slots__ = ("connection", "dialect")
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.dialect = SQLITE
+
+    def rows(self, sql: str, params: Params) -> list[Row]:
+        return self.connection.execute(SQLITE.render(sql), params).fetchall()
+
+    def row(self, sql: str, params: Params) -> Row | None:
+        row: Row | None = self.connection.execute(SQLITE.render(sql), params).fetchone()
+        return row
+
+    def execute(self, sql: str, params: Params) -> int:
+        return self.connection.execute(SQLITE.render(sql), params).rowcount
+
+    def write(self, write: Write, city: str, params: Params) -> bool:
+        values = {"city": city, **write.encoded(params)}
+        return self.connection.execute(SQLITE.render(write), values).rowcount > 0
+
+    def execute_many(self, sql: str, params: list[Params]) -> None:
+        self.connection.executemany(SQLITE.render(sql), params)
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open the file durable and strict. Raises StoreMissing when it is not there: only `migrate` makes one."""
+    if not path.exists():
+        raise errors.StoreMissing(str(path))
+    if not os.access(path, os.W_OK):
+        # Told before SQLite opens it: that would leave files beside it which are read-only for ever after.
+        raise errors.StoreReadOnly(str(path))
+    with told(path):
+        connection = sqlite3.connect(
+            f"file:{quote_from_bytes(os.fsencode(path))}?mode=rw",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+        try:
+            _prepare(connection, read_only=read_only)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")
+
+
+class told:  # noqa: N801  used as a verb: `with told(path):`
+    """Turn SQLite's errors about the file, not those about a statement, into sentences for a person.
+
+    A class, because a generator's context costs several times as much, and every commit passes three of them.
+    """
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        better = explain(error, self._path)
+        if better is not None:
+            raise better from error
+
+
+def explain(error: BaseException | None, path: Path) -> Exception | None:
+    """What a person should read in place of `error`; None where it is not about the file."""
+    if not isinstance(error, sqlite3.Error):
+        return None
+    where = str(path)
+    code = getattr(error, "sqlite_errorcode", None)
+    told_as: Exception | None = None
+    match None if code is None else code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            told_as = errors.StoreBusy(where)
+        case sqlite3.SQLITE_FULL:
+            told_as = errors.StoreFull(where)
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            told_as = errors.StoreReadOnly(where)
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            told_as = errors.StoreCorrupt(where, str(error))
+        case sqlite3.SQLITE_CANTOPEN:
+            told_as = _cannot_open(path)
+        case sqlite3.SQLITE_IOERR:
+            told_as = errors.StoreDisk(where, str(error))
+    return told_as
+
+
+def _cannot_open(path: Path) -> Exception:
+    if descriptors.are_short():
+        return errors.StoreUnavailable(f"The database {path} cannot be opened now.", hint=str(OutOfDescriptors()))
+    return errors.StoreReadOnly(str(path)) if path.exists() else errors.StoreMissing(str(path))
+
+
+class TransactionEnded(Exception):
+    """A function swallowed an error that had ended its transaction: what it did before is gone."""
+
+    def __init__(self) -> None:
+        super().__init__("a statement ended the transaction, and its function went on as if nothing had happened")
+
+
+class SqliteConnection:
+    """A writing connection with its turnstile; one thread at a time uses it."""
+
+    def __init__(self, path: Path, city: str) -> None:
+        self.path = path
+        self.raw = connect(path)
+        try:
+            _need_schema(self.raw, path)
+            self.tx = Tx(SqliteDb(self.raw), city)
+            self.guard = SchemaGuard(str(path), self.tx.db)
+            with told(path):
+                # The version first: a migration between the two is then noticed by the next transaction.
+                self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
+                self.guard.check()
+                self.files = DatabaseFiles(path, self.raw.execute(MARK).fetchone()[0])
+            self._fair_lock = fair_lock_of(path)
+        except BaseException:
+            self.raw.close()
+            raise
+
+    def begin(self) -> None:
+        """Take the write lock, fairly among processes, and see that the schema still serves this program."""
+        if not self._fair_lock.enter(at_most=BUSY_SECONDS):
+            raise errors.StoreBusy(str(self.path))
+        try:
+            with told(self.path):
+                self.files.check_content()
+                self.raw.execute("BEGIN IMMEDIATE")
+                # Migrations change the user version: an unchanged one means an unchanged schema, and costs less to ask.
+                if self.raw.execute("PRAGMA user_version").fetchone()[0] != self._seen:
+                    self.guard.check()
+        except BaseException:
+            self.rollback()
+            raise
+
+    def commit(self) -> None:
+        crash_point(CrashPoint.STORE_BEFORE_COMMIT)
+        try:
+            self.files.check()
+            with told(self.path):
+                self.raw.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+        crash_point(CrashPoint.STORE_AFTER_COMMIT)
+
+    def leave(self) -> None:
+        """Let the next writer in: after the answers are on their way, for their sake."""
+        self._fair_lock.leave()
+
+    def rollback(self) -> None:
+        try:
+            if self.raw.in_transaction:
+                self.raw.execute("ROLLBACK")
+        finally:
+            self.tx.take_wakes()
+            self._fair_lock.leave()
+
+    def run(self, fn: Callable[[Tx], Any]) -> Any:
+        """Run `fn` within the transaction that was begun. Raises TransactionEnded when that is no more."""
+        with told(self.path):
+            value = fn(self.tx)
+        if not self.raw.in_transaction:
+            raise TransactionEnded
+        return value
+
+    def alone(self, fn: Callable[[Tx], Any]) -> tuple[Any, frozenset[str]]:
+        """One function, one transaction: its value, and the wake-ups to send."""
+        self.begin()
+        try:
+            value = self.run(fn)
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+        self.leave()
+        return value, self.tx.take_wakes()
+
+    def close(self) -> None:
+        close_or_abandon(self.raw, self.files)
+        self._fair_lock.close()
+
+
+def _need_schema(connection: sqlite3.Connection, path: Path) -> None:
+    with told(path):
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_level'").fetchone()
+    if found is None:
+        raise errors.StoreOld(str(path), 0, PROGRAM)
+
+
+def read_whole(raw: sqlite3.Connection, tx: Tx, guard: SchemaGuard, fn: Callable[[Tx], Any]) -> Any:
+    """One function on one snapshot; the connection must refuse writes."""
+    raw.execute("BEGIN")
+    try:
+        guard.check()
+        return fn(tx)
+    finally:
+        tx.take_wakes()
+        if raw.in_transaction:
+            raw.execute("ROLLBACK")
+
+
+def fair_lock_of(path: Path) -> FairLock:
+    try:
+        return FairLock(path)
+    except OSError as error:
+        raise errors.StoreReadOnly(str(path)) from error
