@@ -15,8 +15,9 @@ from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.automation_loops import AutomationLoops
 from lamplighter.kit import aio, log
 from lamplighter.services import nodes, owners
-from lamplighter.services.automations.definitions import Declared, sync, write_declared
+from lamplighter.services.automations.definitions import sync
 from lamplighter.services.automations.firing import ByHand, Fired, run_by_hand
+from lamplighter.services.declared import Declared, write_declared
 from lamplighter.services.runs import review
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner

@@ -52,7 +52,8 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
 from lamplighter.services import owners
 from lamplighter.services.agents import View, agent_rows
-from lamplighter.services.automations.definitions import Declared, Synced
+from lamplighter.services.automations.definitions import Synced
+from lamplighter.services.declared import Declared
 from lamplighter.services.overview import Overview, overview
 from lamplighter.services.runs import review
 from lamplighter.store.engine.sqlite import SqliteStore

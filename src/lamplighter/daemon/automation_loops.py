@@ -30,8 +30,9 @@ from lamplighter.ports.run_workshop import RunWorkshop
 from lamplighter.ports.selector import Selector
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.ports.worktrees import Worktrees
-from lamplighter.services.automations.definitions import Declared, Synced, write_declared
+from lamplighter.services.automations.definitions import Synced
 from lamplighter.services.beads import TOPIC as BEADS
+from lamplighter.services.declared import Declared, write_declared
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import review
 from lamplighter.store.tx import Store, Tx

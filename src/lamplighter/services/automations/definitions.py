@@ -5,9 +5,7 @@ from dataclasses import dataclass, field, replace
 from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.layers import Defined, Definitions, FileProblem, Standing
 from lamplighter.domain.automations.model import Automation, scoped_name
-from lamplighter.domain.city.model import Configuration
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import configurations
 from lamplighter.services.automations import registering, snapshots
 from lamplighter.services.rules import Rules
 from lamplighter.store.automations import AutomationRow
@@ -30,23 +28,6 @@ class Synced:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.broken)
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What the city's files declare and the store keeps for every process of the city."""
-
-    configurations: tuple[Configuration, ...]
-    definitions: Definitions
-    rules: Rules
-
-
-def write_declared(tx: Tx, declared: Declared, *, ids: IdSource, act: Act) -> Synced:
-    """All of it in one transaction: a configuration is in force whole or not at all. May be repeated."""
-    taken = configurations.sync(tx, declared.configurations, act.at)
-    synced = sync(tx, declared.definitions, declared.rules, ids=ids, act=act)
-    synced.taken = taken
-    return synced
 
 
 def sync(tx: Tx, definitions: Definitions, rules: Rules, *, ids: IdSource, act: Act) -> Synced:

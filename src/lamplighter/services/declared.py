@@ -1,0 +1,29 @@
+"""What the city's files declare, written into the store whole or not at all."""
+
+from dataclasses import dataclass
+
+from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.layers import Definitions
+from lamplighter.domain.city.model import Configuration
+from lamplighter.kit.ids import IdSource
+from lamplighter.services import configurations
+from lamplighter.services.automations.definitions import Synced, sync
+from lamplighter.services.rules import Rules
+from lamplighter.store.tx import Tx
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the city's files declare and the store keeps for every process of the city."""
+
+    configurations: tuple[Configuration, ...]
+    definitions: Definitions
+    rules: Rules
+
+
+def write_declared(tx: Tx, declared: Declared, *, ids: IdSource, act: Act) -> Synced:
+    """All of it in one transaction: a configuration is in force whole or not at all. May be repeated."""
+    taken = configurations.sync(tx, declared.configurations, act.at)
+    synced = sync(tx, declared.definitions, declared.rules, ids=ids, act=act)
+    synced.taken = taken
+    return synced
