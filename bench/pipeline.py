@@ -21,7 +21,6 @@ from statistics import median
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from lamplighter.adapters.sessions.seeding import write_seeds
 from peers.figures import answer, orders
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
@@ -106,7 +105,7 @@ def agents_in(root: Path, store: Store) -> Agents:
     return Agents(
         sessions=sessions,
         provider="fake",
-        workshop=FileRunWorkshop(root / ".gc", env, write_seeds),
+        workshop=FileRunWorkshop(root / ".gc", env),
         worktrees=GitWorktrees(root / ".gc" / "worktrees", Git(env)),
         artifacts=LocalArtifacts(root / ".gc" / "artifacts"),
         selector=LazySelector(env),

@@ -171,7 +171,7 @@ async def a_town(root: Path, program: Program) -> AsyncIterator[Town]:
     proofs = open_proofs(opened.place)
     owner = Owner(opened.ids.make("own"), "controller", "here", os.getpid(), opened.clock.now())
     rules = rules_of(opened.config.city, {})
-    http = HttpServer(opened, store, "127.0.0.1", 0, lambda: rules)
+    http = HttpServer(opened, store, "127.0.0.1", 0, lambda: loops.active)
     http.open()
     loops = loops_of(
         opened, opened.config.city, store=store, me=review.Worker(owner.id, "here"), api_url=lambda: http.url
