@@ -1,4 +1,4 @@
-"""Definitions from files into the store: what is new, changed, gone or broken takes effect in one transaction."""
+"""Synchronizing file definitions into the store: additions, changes, removals and errors in one transaction."""
 
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +18,7 @@ FILE = "file"
 
 @dataclass
 class Synced:
-    """Scoped names by what became of them; `problems` are sentences with their file."""
+    """Scoped names by what happened to them; each of `problems` is a sentence that names its file."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Synced:
     broken: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
-    """Configurations of city.toml whose name a stored one has."""
+    """Configurations of city.toml whose name belongs to one made by people."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.broken)
@@ -34,7 +34,7 @@ class Synced:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the city's files declare and the store keeps for every process of the city."""
+    """The declarations in the city's files that the store keeps for every process of the city."""
 
     configurations: tuple[Configuration, ...]
     definitions: Definitions
@@ -42,7 +42,10 @@ class Declared:
 
 
 def write_declared(tx: Tx, declared: Declared, *, ids: IdSource, act: Act) -> Synced:
-    """All of it in one transaction: a configuration is in force whole or not at all. May be repeated."""
+    """Write everything in one transaction, so that a configuration takes effect completely or not at all.
+
+    May be repeated.
+    """
     taken = configurations.sync(tx, declared.configurations, act.at)
     synced = sync(tx, declared.definitions, declared.rules, ids=ids, act=act)
     synced.taken = taken
@@ -50,8 +53,11 @@ def write_declared(tx: Tx, declared: Declared, *, ids: IdSource, act: Act) -> Sy
 
 
 def sync(tx: Tx, definitions: Definitions, rules: Rules, *, ids: IdSource, act: Act) -> Synced:
-    """File definitions as they now stand; those in the store are left alone. One bad file spoils only itself."""
-    tx.cities.lock()  # two syncs, or a sync and an import, in single file
+    """Make the stored file definitions equal to `definitions`; automations created in the store are left alone.
+
+    A broken file affects only its own automation.
+    """
+    tx.cities.lock()  # syncs run one after another
     report = Synced(problems=[str(problem) for problem in definitions.problems])
     known = {row.scoped_name: row for row in tx.automations.of_files()}
     for one in definitions.defined:
@@ -109,7 +115,7 @@ def _mark_broken(  # noqa: PLR0913  as above
     ids: IdSource,
     act: Act,
 ) -> None:
-    """A file that is no definition is listed with its problems and fires nothing; what it said before is not used."""
+    """List a broken file with its problems; it fires nothing, and its previous definition is not used."""
     told = tuple(str(problem) for problem in problems)
     report.broken.append(name)
     if row is not None and row.problems == told and row.definition is None:
