@@ -170,7 +170,6 @@ async def a_town(root: Path, program: Program) -> AsyncIterator[Town]:
     store = open_store(opened.place, opened.paths.city_id(), wakes)
     proofs = open_proofs(opened.place)
     owner = Owner(opened.ids.make("own"), "controller", "here", os.getpid(), opened.clock.now())
-    rules = rules_of(opened.config.city, {})
     http = HttpServer(opened, store, "127.0.0.1", 0, lambda: loops.active)
     http.open()
     loops = loops_of(

@@ -1,7 +1,7 @@
-"""The control socket, both ends, for the user who owns the city and nobody else.
+"""Server and client of the control socket, which answers only the user who runs the city, and root.
 
 A request is one line: a JSON object such as `{"verb": "stop"}`, answered by a JSON line; or the plain word `stop`,
-answered by the line `ok`, or by `error: ` and why not. Other verbs have more to say and are asked in JSON.
+answered by the line `ok` or by `error: ` and the reason. The other verbs exist only as JSON: their answers hold more.
 """
 
 import json
@@ -18,7 +18,7 @@ from lamplighter.kit.limits import TimeLimit
 from lamplighter.kit.sockets import reachable
 
 if TYPE_CHECKING:
-    import asyncio  # the server's alone: whoever only asks, such as `lamp status`, starts faster without it
+    import asyncio  # only the server needs it; clients such as `lamp status` start faster without it
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 LONGEST_LINE = 1 << 16
@@ -27,7 +27,7 @@ PLAIN_STOP = b"stop"
 
 
 class ControlServer:
-    """Serves verbs until closed. Silence, nonsense or too much of anything gets an error."""
+    """Serves verbs until closed. A request that is late, malformed or too long is answered with an error."""
 
     def __init__(self, path: Path, verbs: Mapping[str, Handler]) -> None:
         self._path = path
@@ -35,7 +35,7 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """A socket left by a dead controller is replaced; the caller holds the controller's lock."""
+        """Replace a socket left by a dead controller; the caller holds the controller's lock. Raises Unavailable."""
         import asyncio
 
         from lamplighter.kit.repeats import Repeats
@@ -66,7 +66,7 @@ class ControlServer:
             writer.write(answer.encode() + b"\n")
             await writer.drain()
         except (ConnectionError, TimeoutError):
-            pass  # the other end left; what it asked for goes on
+            pass  # the caller has closed the connection; its request is carried out all the same
         finally:
             writer.close()
 
@@ -89,7 +89,7 @@ class ControlServer:
 
     async def _done(self, line: bytes, writer: "asyncio.StreamWriter") -> Mapping[str, Any]:
         try:
-            # Only now: who is refused before his words are taken in finds the line broken, and never reads the answer.
+            # Only now: a caller refused before its request was read sees the connection close, not the answer.
             if not _same_user(writer.get_extra_info("socket")):
                 return {"error": "This socket answers only the user who runs the city."}
             request = json_text.parse(line)
@@ -102,7 +102,7 @@ class ControlServer:
         except LampError as error:
             self._tell("control.refused", verb=verb, error=error.message[:200])
             return {"error": f"{verb} failed: {error.message}"}
-        except Exception as error:  # noqa: BLE001  the socket is an edge: whoever asked is told, the daemon lives
+        except Exception as error:  # noqa: BLE001  no failed request may end the daemon; the caller gets the error
             from lamplighter.kit import log
 
             log.get().error("control.failed", verb=verb, exc_info=error)
@@ -123,11 +123,11 @@ def _same_user(connection: socket.socket) -> bool:
         size = struct.calcsize("3i")
         _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
         return uid in (os.geteuid(), 0)
-    return True  # elsewhere the socket's mode 0600 stands guard alone
+    return True  # on other systems only the socket's mode 0600 keeps other users out
 
 
 def ask(path: Path, verb: str, *, within: float = READ_SECONDS, **fields: Any) -> dict[str, Any]:
-    """One request, one answer, without an event loop. Raises Unavailable when nobody answers."""
+    """Send one request and return its answer; needs no event loop. Raises Unavailable if that fails."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(within)

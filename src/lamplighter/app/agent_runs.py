@@ -1,4 +1,4 @@
-"""What agent runs of a city need on this machine: sessions, files, worktrees, artifacts, and who picks a place."""
+"""Builds what agent runs need on this machine: sessions, files, worktrees, artifacts and the target selector."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ WORKTREES = "worktrees"
 
 
 def agents_of(opened: OpenCity, city: City, api_url: Callable[[], str | None]) -> Agents:
-    """Raises UsageError for a session provider or an artifact store that is not there."""
+    """Raises UsageError for an unknown session provider or an artifact URL that names no bucket."""
     env, runtime = opened.settings.env, opened.paths.runtime
     return Agents(
         sessions=open_named(city.runs.provider, opened.paths, env, clock=opened.clock, ids=opened.ids),
@@ -43,7 +43,7 @@ def artifact_store(opened: OpenCity, city: City) -> ArtifactStore:
 
 
 def _selector(opened: OpenCity) -> Selector:
-    """Its HTTP client is loaded when a model is first asked."""
+    """The selector loads its HTTP client when a run first asks a model."""
     from lamplighter.app.lazy_selector import LazySelector
 
     return LazySelector(opened.settings.env)

@@ -1,4 +1,4 @@
-"""What commands do with agents: they speak to the provider themselves, and to the controller where one runs."""
+"""What commands do with agents: they call the session provider themselves, and the controller where one runs."""
 
 import asyncio
 import shlex
@@ -35,7 +35,7 @@ _AT_ONCE = timedelta(0)
 
 @dataclass(frozen=True)
 class Named:
-    """An agent a person means: its declaration where there is one, its full name, and its session."""
+    """The agent that a command names: its declaration, if it has one, its full name and its session."""
 
     agent: Agent | None
     name: str
@@ -43,7 +43,7 @@ class Named:
 
 
 class Agents:
-    """The agents of a city from outside its controller."""
+    """The agents of a city, as seen by a process that is not its controller."""
 
     def __init__(self, city: OpenCity) -> None:
         self._city = city
@@ -59,7 +59,7 @@ class Agents:
     # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def named(self, given: str | None = None) -> Named:
-        """By name, else the one whose session this is. Raises NotFound."""
+        """Find the agent `given`; without a name, the agent whose session this is. Raises NotFound."""
         wanted = given or self.own_name()
         env = self._city.settings.env
         found = find_agent(self.roster.city.agents, wanted, rig=env.get("LAMP_RIG") or env.get("GC_RIG") or "")
@@ -93,7 +93,7 @@ class Agents:
     # ── looking ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self) -> list[dict[str, Any]]:
-        """As the controller sees them; as they are, where none runs or it does not answer."""
+        """The agents as the controller reports them; if none runs or answers, as store and provider show them."""
         if self.is_kept:
             try:
                 rows: list[dict[str, Any]] = ask(self._city.paths.socket, "agents", within=5.0)["agents"]
@@ -112,7 +112,7 @@ class Agents:
         return found or {"name": who.name, "state": "stopped", "session": who.session or None, "reason": ""}
 
     def story(self, who: Named, *, limit: int = 10) -> dict[str, Any]:
-        """The agent with its last starts and what was done to it, each with its reason."""
+        """The agent's row with its last starts and the last actions on it, each with its reason."""
         wanted = EventFilter(type="agent.*", subject=who.name)
         starts, events = self._city.store.read(
             lambda tx: (tx.agents.latest(who.session, limit=limit), tx.events.latest(wanted, limit=limit))
@@ -154,7 +154,7 @@ class Agents:
         return bool(self.speak(lambda provider: provider.get_meta(who.session, meta.DRAIN)))
 
     def acknowledge(self, who: Named) -> None:
-        """The agent has finished; whoever keeps it stops it now."""
+        """Mark that the agent has finished draining, and wake the controller, which then stops it."""
         self._mark(who, {meta.DRAIN_ACK: "1"})
         self._wake()
 
@@ -163,7 +163,10 @@ class Agents:
         self._tell("agent.draining", who, "restart requested by agent")
 
     def restart(self, who: Named) -> dict[str, Any]:
-        """By the controller; returns when the new session runs. Raises Conflict where none runs."""
+        """Have the controller restart the agent; returns when the new session runs.
+
+        Raises Conflict if no controller runs or the agent does not, Unavailable after RESTART_LIMIT_S.
+        """
         if not self.is_kept:
             raise Conflict("No controller runs this city.", hint="`lamp start` starts what should run.")
         before = self._need_living(who)
@@ -172,7 +175,10 @@ class Agents:
         return {"session_id": self.speak(lambda provider: _successor(provider, before)), "before": before.session_id}
 
     def kill(self, who: Named) -> None:
-        """At once. A controller does it itself: it may be starting it again before we had ended all of it."""
+        """End the session at once.
+
+        A running controller does it itself: otherwise it might restart the agent before all of the session has ended.
+        """
         self._need_living(who)
         by = self._city.settings.actor
         if self.is_kept:
@@ -182,7 +188,7 @@ class Agents:
         self._tell("agent.killed", who, f"killed by {by}")
 
     def switch(self, who: Named, *, suspended: bool) -> bool:
-        """Suspend or resume, in city.toml; False when it was so already."""
+        """Suspend or resume the agent in city.toml; False if nothing had to change."""
         if who.agent is None:
             raise NotFound(f"`{who.name}` is not declared in city.toml.", hint="`lamp agent kill` ends its session.")
         from lamplighter.adapters.files import edit
@@ -203,12 +209,12 @@ class Agents:
             ask(self._city.paths.socket, "unquarantine", session=who.session)
 
     def speak(self, words: Callable[[SessionProvider], Awaitable[R]]) -> R:
-        """With the city's session provider, opened for this one word."""
+        """Call `words` with the city's session provider, which is opened for this one call."""
         self._city.warn_of_copy()
         return aio.run(self._speak(words))
 
     def speak_to_each(self, words: Callable[[SessionProvider], Awaitable[R]]) -> list[R]:
-        """With the provider of agents' sessions and that of runs', where it is another one."""
+        """Call `words` with the provider of agents' sessions, and with that of runs if it is a different one."""
         self._city.warn_of_copy()
         city = self._city.config.city
         own = provider_name(city, self._city.settings.env)

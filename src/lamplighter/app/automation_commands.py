@@ -1,4 +1,4 @@
-"""Automations of a city as commands use them: definitions in step with their files, conditions checked, runs worked."""
+"""Automations as commands use them: listed, checked, explained, edited, with definitions synced from the files."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ def shown(city: OpenCity, name: str) -> dict[str, Any]:
 
 
 def checked(city: OpenCity, name: str | None = None) -> list[dict[str, Any]]:
-    """Every gate as it stands now; conditions are run, side by side, each with its own limit."""
+    """The present verdict of every gate; commands of conditions run concurrently, each with its own time limit."""
     rules = in_step(city)
     checks = _conditions(city, name)
     found = city.store.read(outlook.verdicts, now=city.clock.now(), rules=rules, scoped_name=name, checks=checks)
@@ -48,7 +48,7 @@ def explained(city: OpenCity, name: str) -> Sequence[str]:
 def upcoming(
     city: OpenCity, *, start: datetime, days: float, limit: int, name: str | None = None
 ) -> list[dict[str, Any]]:
-    """The first `limit` of what would fire from `start` on, in order."""
+    """The first `limit` firings from `start` on, in order of time."""
     rules = in_step(city)
     span = (start, start + timedelta(days=days))
     return city.store.read(outlook.next_firings, span, rules=rules, limit=limit, scoped_name=name)
@@ -87,7 +87,7 @@ def switch(city: OpenCity, name: str, *, enabled: bool) -> dict[str, Any]:
 
 
 def suspend(city: OpenCity, name: str, *, suspended: bool) -> bool:
-    """False when it was so already."""
+    """False if nothing had to change."""
     in_step(city)
     changed: bool = city.store.transact(editing.set_suspended, name, suspended=suspended, act=city.act())
     return changed
@@ -99,7 +99,7 @@ def delete(city: OpenCity, name: str) -> None:
 
 
 def exported(city: OpenCity, name: str) -> str:
-    """The text of an automation.toml that says the same."""
+    """The text of an automation.toml with the same definition."""
     import tomlkit
 
     in_step(city)
@@ -108,7 +108,7 @@ def exported(city: OpenCity, name: str) -> str:
 
 
 def imported(city: OpenCity, file: Path, *, name: str | None, rig: str | None) -> dict[str, Any]:
-    """A stored automation from a file; disabled, because a person arms it."""
+    """Store an automation from a file; it is enabled unless the file says `enabled = false`."""
     rules = in_step(city)
     try:
         tree = toml_text.parse(text_of(file.read_bytes()))
@@ -130,19 +130,19 @@ def templates() -> list[dict[str, Any]]:
 
 
 def switch_pause(city: OpenCity, *, paused: bool) -> bool:
-    """False when it was so already."""
+    """False if nothing had to change."""
     changed: bool = city.store.transact(editing.pause if paused else editing.resume, act=city.act())
     return changed
 
 
 def in_step(city: OpenCity) -> Rules:
-    """The store's definitions as the files have them; a running daemon keeps them so by itself."""
+    """Sync the store's definitions with the files, unless a daemon runs, which does so itself; returns the rules."""
     refresh_definitions(city)
     return rules_of(city.config.city, city.settings.env)
 
 
 def _conditions(city: OpenCity, name: str | None) -> dict[tuple[str, str], Checked]:
-    """Run the commands of conditions, side by side, each with its own limit."""
+    """Run the commands of conditions concurrently, each with its own time limit."""
     found = city.store.read(outlook.standings, name)
     wanted = [(one, trigger, gate) for one in found for trigger, gate in outlook.conditions(one)]
     if not wanted:

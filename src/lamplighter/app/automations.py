@@ -1,4 +1,4 @@
-"""Automations of a city: its definitions on disk, its rules, and the parts that fire and run them."""
+"""Builds a city's automations: the definitions on disk, the rules, and the loops that fire and run them."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ def rules_of(city: City, env: Mapping[str, str]) -> Rules:
 
 
 def definitions_of(city: City) -> Definitions:
-    """Every definition on disk as the city's layers, skips and overrides make it; blocks on the disk."""
+    """Read every definition on disk, with the city's layers, skips and overrides applied. Blocking disk access."""
     layers = [LayerDirectory(path) for path in city.layers.city]
     layers += [LayerDirectory(path, rig) for rig, paths in sorted(city.layers.rigs.items()) for path in paths]
     return scan(layers, skip=city.automations.skip, overrides=_overrides(city))
@@ -54,7 +54,7 @@ def loops_of(
     only: str | None = None,
     api_url: Callable[[], str | None] = _nowhere,
 ) -> AutomationLoops:
-    """The parts of one process of the city; `me` holds its leases, `api_url` is where its tools are served."""
+    """The loops of one process of the city; `me` owns its leases, `api_url` gives the address that serves its tools."""
     outside = Outside(
         runner=command_runner(opened.paths, opened.clock, opened.ids),
         formula=lambda name, rig: _formula(loops.active.city, name, rig),
@@ -70,7 +70,7 @@ def loops_of(
 
 
 def command_parent(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment commands come from, with the directory of `lamp` itself at the end of their `PATH`."""
+    """The environment that commands inherit, with the directory of `lamp` appended to `PATH` if it is missing."""
     own = str(Path(sys.executable).parent)
     path = env.get("PATH", os.defpath)
     return dict(env) | {"PATH": path if own in path.split(os.pathsep) else f"{path}{os.pathsep}{own}"}

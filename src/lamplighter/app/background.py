@@ -1,4 +1,4 @@
-"""The daemon in the background: started apart from its terminal, found again by its lock, its log read."""
+"""The daemon in the background: starts it detached from the terminal, finds it by its lock, reads its log."""
 
 import os
 import subprocess
@@ -15,11 +15,14 @@ from lamplighter.kit.errors import Unavailable
 
 PAUSE_S = 0.02
 LINES_SHOWN = 15
-CONFLICT = 4  # how `lamp daemon run` ends where another controller runs the city
+CONFLICT = 4  # exit status of `lamp daemon run` while another controller runs the city
 
 
 def start_background(city: OpenCity, *, within: float) -> int:
-    """Returns its pid once it answers. Raises ControllerRunning, or Unavailable with the end of its log."""
+    """Start the daemon and return its pid once it answers.
+
+    Raises ControllerRunning; Unavailable if the daemon ends (with the end of its log) or does not answer `within`.
+    """
     running = controller_pid(city.paths.lock)
     if running is not None:
         raise ControllerRunning(str(running or ""))
@@ -36,7 +39,7 @@ def start_background(city: OpenCity, *, within: float) -> int:
     while _answering(city) != process.pid:
         if process.poll() is not None:
             if process.returncode == CONFLICT and (other := controller_pid(city.paths.lock)) is not None:
-                raise ControllerRunning(str(other or ""))  # started by somebody else at the same moment
+                raise ControllerRunning(str(other or ""))  # another process started one at the same moment
             raise Unavailable(
                 f"The daemon ended at once, with status {process.returncode}. It said: {_said(city.paths.log, began)}",
                 hint="`lamp daemon logs` shows more; `lamp config check` looks at the configuration.",
@@ -48,7 +51,7 @@ def start_background(city: OpenCity, *, within: float) -> int:
             )
         time.sleep(PAUSE_S)
     pid = process.pid
-    process.returncode = 0  # it lives on by itself; nobody here waits for it
+    process.returncode = 0  # the daemon outlives this process, which does not wait for it
     return pid
 
 
@@ -60,7 +63,7 @@ def last_lines(path: Path, count: int) -> list[str]:
 
 
 def follow(path: Path, show: Callable[[str], None]) -> None:
-    """Every further line as it is written, until interrupted, also when the log goes on in a new file."""
+    """Call `show` with every further line of the log until interrupted, across a rotation to a new file."""
     follower = log_file.Follower(path)
     while True:
         for line in follower.new_lines():
@@ -69,7 +72,7 @@ def follow(path: Path, show: Callable[[str], None]) -> None:
 
 
 def _open_log(path: Path) -> int:
-    """Appended to; one that is long is put aside first."""
+    """Open the log for appending; rotate it first if it is longer than LONGEST. Raises Unavailable."""
     try:
         if path.is_file() and path.stat().st_size > log_file.LONGEST:
             log_file.put_aside(path)
@@ -82,7 +85,7 @@ def _open_log(path: Path) -> int:
 
 
 def _answering(city: OpenCity) -> int | None:
-    """The pid of the controller that answers; None while none does."""
+    """The pid of the controller that answers on the socket; None while none does."""
     if controller_pid(city.paths.lock) is None:
         return None
     try:

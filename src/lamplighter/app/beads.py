@@ -19,9 +19,9 @@ _SCRIPT = "exec:"
 
 
 def bead_store(city: OpenCity, act: Callable[[], Act] | None = None) -> BeadStore:
-    """`act` says who does it, where that is not whoever opened the city.
+    """`act` names the actor of changes; the default is the actor that opened the city.
 
-    The adapters of outside stores are imported only where one is used.
+    Adapters of outside stores are imported only if the city uses one.
     """
     provider = bead_provider(city)
     if provider in _OURS:
@@ -38,7 +38,7 @@ def bead_store(city: OpenCity, act: Callable[[], Act] | None = None) -> BeadStor
 
 
 def open_beads(city: OpenCity) -> None:
-    """What a bead store needs before the city runs: a file taken over, or a script's own preparations."""
+    """Prepare the bead store before the city runs: import the file, or call a script's `ensure-ready` and `init`."""
     provider = bead_provider(city)
     if provider == "file":
         import_bead_file(city)
@@ -54,7 +54,7 @@ def open_beads(city: OpenCity) -> None:
 
 
 def close_beads(city: OpenCity) -> None:
-    """After everything else is down."""
+    """Call a script's `shutdown`; must come after everything that uses beads has stopped."""
     provider = bead_provider(city)
     if provider.startswith(_SCRIPT):
         _script(city, provider).lifecycle("shutdown")
@@ -69,7 +69,7 @@ def _script(city: OpenCity, provider: str) -> "ExecBackend":
 
 
 def import_bead_file(city: OpenCity) -> "Imported | None":
-    """Take `.gc/beads.json` over, once; None when there is none. A try that was cut off may be repeated."""
+    """Import `.gc/beads.json` once and rename it; None if there is none. May be repeated after an interruption."""
     from lamplighter.adapters.beads.file import FILE, put_aside, read_beads_file
     from lamplighter.services.import_beads import import_beads
 

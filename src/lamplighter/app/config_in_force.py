@@ -1,4 +1,4 @@
-"""Which configuration is in force: that of the files, or the last good one while they cannot be used."""
+"""Decides which configuration is in force: the files, or the last good one while the files cannot be used."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from lamplighter.kit.errors import LampError
 
 @dataclass(frozen=True)
 class InForce:
-    """`problem` says why the files are not in force, whole; None where they are. `note` says it in one line."""
+    """`problem` is the full reason why the files are not in force, None if they are; `note` is the same in one line."""
 
     config: LoadedCity
     problem: str | None = None
@@ -21,13 +21,14 @@ class InForce:
 
 
 class RefusedByDaemon(LampError):
-    """The files are right, but the daemon cannot change over to them while it runs."""
+    """The files are valid, but the daemon cannot switch to them while it runs."""
 
 
 def in_force(root: Path, env: Mapping[str, str], *, refused: str | None = None) -> InForce:
-    """`refused` is why a running daemon does not take files that can be read: the last good ones count then too.
+    """`refused` is the reason why a running daemon does not switch to valid files; the last good ones are in force then
+    too, and the files only if there are no last good ones.
 
-    Raises what is wrong with the files where there is no last good configuration.
+    Raises the error of broken files if there is no usable last good configuration.
     """
     if refused is not None:
         try:
@@ -41,7 +42,10 @@ def in_force(root: Path, env: Mapping[str, str], *, refused: str | None = None) 
 
 
 def _instead(root: Path, env: Mapping[str, str], error: LampError) -> InForce:
-    """Raises `error` where nothing can stand in; that what was kept is of no use either is told with its hint."""
+    """Fall back to the last good configuration.
+
+    Raises `error` if that is not possible; its hint then says why an existing kept configuration is unusable.
+    """
     try:
         return _kept(root, env, error)
     except LampError as second:
@@ -52,7 +56,7 @@ def _instead(root: Path, env: Mapping[str, str], error: LampError) -> InForce:
 
 
 def _kept(root: Path, env: Mapping[str, str], error: LampError) -> InForce:
-    """Raises NoLastGood, or ConfigInvalid where this program or environment does not take what was kept."""
+    """Raises NoLastGood; ConfigInvalid if the kept texts are invalid for this program version or environment."""
     good = last_good(root)
     config = load_kept(root, good.texts, good.revision, env=env)
     return InForce(config, error.message, _note(error, good))

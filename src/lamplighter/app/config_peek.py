@@ -1,4 +1,4 @@
-"""One setting of a city without reading the whole of its configuration, so that short commands stay short."""
+"""Reads one setting without loading the whole configuration, so that short commands stay fast."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,10 @@ from lamplighter.kit import toml_text
 
 
 def text_setting(city: OpenCity, section: str, key: str, *, default: str, names: Sequence[str] = ()) -> str | None:
-    """`names` are variables that win over the file, the first one first.
+    """`names` are environment variables that override the file, in order of precedence.
 
-    None when more than city.toml must be read to say it, or something in it is wrong: then the whole is read, and told.
+    None if city.toml alone does not decide it (includes, other keys in the section, a rejected configuration) or cannot
+    be parsed: the caller then loads the whole configuration, which reports what is wrong.
     """
     for name in names:
         if city.settings.env.get(name):

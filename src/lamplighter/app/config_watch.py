@@ -1,4 +1,4 @@
-"""Tells the reloader of a working process that the city's files changed."""
+"""Tells the reloader of a controller or worker that the city's files changed."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class ConfigWatch:
         self.watch.close()
 
     async def _look_when_ready(self) -> None:
-        """A change after the configuration was read and before the watch began is told by nobody else."""
+        """Look once when the watch is ready: it misses changes made between loading the files and its start."""
         await self.watch.ready.wait()
         self._look()
 

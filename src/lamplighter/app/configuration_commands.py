@@ -1,4 +1,4 @@
-"""Configurations of a city as commands use them: in step with city.toml, then made, changed, shown and deleted."""
+"""Configurations as commands use them: synced with city.toml first, then listed, shown and changed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +36,6 @@ def delete(city: OpenCity, name: str) -> None:
 
 
 def in_step(city: OpenCity) -> None:
-    """A running daemon keeps the store's list as the files have it; without one the command does."""
+    """Sync the store's configurations with city.toml, unless a daemon runs, which does so itself."""
     if not daemon_runs(city):
         city.store.transact(configurations.sync, city.config.city.configurations, city.clock.now())

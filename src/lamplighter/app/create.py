@@ -1,4 +1,4 @@
-"""Making a city: its files, its database, its row."""
+"""Creates a city: its files, its database and its row."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -18,10 +18,10 @@ from lamplighter.store.url import migrate, open_direct, parse_store_url
 def create_city(
     root: Path, settings: Settings, *, name: str | None = None, demo: bool = False, new_database: bool = False
 ) -> tuple[list[Path], str]:
-    """Make what is missing; returns that and the city's name. What exists is read, never written over.
+    """Create what is missing; returns the created files and the city's name. Existing files are never overwritten.
 
-    A city.toml that is there and wrong is refused before anything is made. Raises CopiedCity; and StoreLost for a city
-    that was made before and whose database is gone, unless `new_database` says to go on.
+    An existing city.toml is validated before anything is created. Raises ConfigInvalid, CopiedCity; StoreLost if the
+    city was created before and its database is gone, unless `new_database` allows a new one.
     """
     clock = SystemClock()
     paths = CityPaths(root)
@@ -47,9 +47,9 @@ def create_city(
 
 
 def prepare_start(settings: Settings) -> CityPaths:
-    """The city that is to be started; one that was only cloned is made ready first. Raises CopiedCity.
+    """Locate the city to start; create what is missing in one that was only cloned. Raises CopiedCity, NotFound.
 
-    Without its id a city that has a database is not taken for a new one: its rows would be lost from sight.
+    A city without an id but with a database is not treated as new: under a new id its rows would not be found again.
     """
     paths = locate(settings)
     if not paths.id_file.exists() and not (paths.runtime / "lamp.db").exists() and paths.config.is_file():
@@ -60,7 +60,7 @@ def prepare_start(settings: Settings) -> CityPaths:
 
 
 def lay_out_demo(root: Path) -> list[Path]:
-    """The files of the demo city that are not there yet; returns those that were made."""
+    """Create those files of the demo city that do not exist yet; returns the created ones."""
     letter = root / "letterbox" / "first-letter"
     made = list(_copy(files("lamplighter.app").joinpath("demo"), root))
     if made:

@@ -1,4 +1,4 @@
-"""Where a process of the city logs: on standard error, which for one in the background is a file that must not grow."""
+"""Chooses where a process of the city logs: standard error, rotated if that is the log file of a background daemon."""
 
 import sys
 from typing import TextIO, cast
@@ -11,7 +11,7 @@ STANDARD = (1, 2)
 
 
 def log_stream(settings: Settings) -> TextIO:
-    """A log that is put aside when it is long, where standard error is the city's own log file."""
+    """A rotating log if standard error is the city's own log file, else standard error."""
     path = locate(settings).log
     descriptors = tuple(one for one in STANDARD if same_file(one, path))
     return cast("TextIO", LogFile(path, descriptors)) if 2 in descriptors else sys.stderr

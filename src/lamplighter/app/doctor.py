@@ -1,4 +1,4 @@
-"""Looking a city over: each check says what it found, and what to do or what it mended."""
+"""The checks of `lamp doctor`: each says what it found, and what to do or what it repaired."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ from lamplighter.kit.errors import LampError
 LOW_DISK = 200 << 20
 LOW_INODES = 1000
 WRITTEN = ("commands", "sessions", "sessions-tmux", "runs", "agents", "artifacts", "worktrees")
-"""Directories below `.gc` that are made when first needed."""
+"""Directories below `.gc` that are created when first needed."""
 
 
 class Level(StrEnum):
@@ -44,7 +44,7 @@ class Finding:
 
 
 def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
-    """Every check in turn; one that fails says so and the next goes on. Raises NotFound where no city is."""
+    """Run every check; one that fails becomes a finding and the next one runs. Raises NotFound if there is no city."""
     if not city.paths.runtime.is_dir():
         city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
@@ -60,13 +60,13 @@ def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
 
 
 def _failed(check: str, error: LampError) -> list[Finding]:
-    """One finding for each line of it: a broken configuration may have many problems."""
+    """One finding per line of the error: a broken configuration may have many problems."""
     first, *others = error.message.splitlines()
     return [Finding(check, Level.PROBLEM, first, error.hint), *(Finding(check, Level.PROBLEM, one) for one in others)]
 
 
 def _once(found: list[Finding]) -> list[Finding]:
-    """The same problem met by several checks is told by the first."""
+    """Drop problems that an earlier check has reported already."""
     told: set[str] = set()
     kept = []
     for finding in found:
@@ -94,7 +94,7 @@ def _structure(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001 
 
 
 def _unwritable(runtime: Path) -> Iterator[Finding]:
-    """A file is made in each place that starts write to, where that is there."""
+    """Try to create a temporary file in `.gc` and in each existing directory that a start writes to."""
     for place in (runtime, *(runtime / name for name in WRITTEN)):
         if not os.path.lexists(place):
             continue
@@ -111,7 +111,7 @@ def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         loaded = city.load_config()
     except LampError as error:
         yield from _failed("config", error)
-        city.in_force  # noqa: B018  raises where nothing stands in for it
+        city.in_force  # noqa: B018  raises if there is no last good configuration
         yield Finding("config", Level.NOTE, "The last good configuration stays in force.")
         return
     for name in altered(loaded.city.root):
@@ -184,7 +184,7 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
 
 
 def _descriptors(state: dict[str, Any]) -> Iterator[Finding]:
-    """That they run short is one of the controller's own problems."""
+    """Report the number only: a shortage is among the controller's own problems."""
     used = state.get("descriptors")
     if used is not None:
         yield Finding("controller", Level.OK, f"{used['open']} of {used['limit']} file descriptors are open.")
@@ -201,7 +201,7 @@ def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         told = f"Node {node['name']} ({holds}) is {node['state']}"
         if node["state"] == "lost":
             advice = f"Start it again at {node['place']}; else its runs end as node_lost after [workers] lost_after."
-            here = node["place"] == where(place_of(city))  # that this city does not run is told above
+            here = node["place"] == where(place_of(city))  # _controller reports that this city is down
             yield Finding("nodes", Level.NOTE if here else Level.PROBLEM, f"{told}.", advice)
         elif node["state"] == "stopped":
             yield Finding("nodes", Level.NOTE, f"{told} since {node['since']}.")
@@ -211,7 +211,7 @@ def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
 
 
 def _waiting(city: OpenCity, found: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Work that nobody alive can take."""
+    """Outbox items that need a node or rig which no living process has."""
     alive = [node for node in found if node["state"] == "alive"]
     reach = {f"node:{node['name']}" for node in alive}
     reach |= {f"rig:{rig}" for node in alive for process in node["processes"] for rig in process["rigs"]}
@@ -275,5 +275,5 @@ def _disk(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     level = Level.PROBLEM if free < LOW_DISK else Level.OK
     yield Finding("disk", level, f"{free >> 20} MiB are free.", "Free some space." if level is Level.PROBLEM else "")
     found = os.statvfs(city.paths.runtime)
-    if found.f_files and found.f_favail < LOW_INODES:  # a file system without inodes has none of either
+    if found.f_files and found.f_favail < LOW_INODES:  # file systems without inodes report 0 for both
         yield Finding("disk", Level.PROBLEM, f"{found.f_favail} inodes are free.", "Remove files that nobody needs.")

@@ -1,4 +1,4 @@
-"""Commands that change city.toml: the user's own text, in place, checked before it counts."""
+"""Commands that change city.toml: they edit the user's text in place and restore it if the result is invalid."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from lamplighter.kit.errors import Conflict, Kind, LampError
 
 
 def suspend_city(city: OpenCity) -> bool:
-    """False when it was so already. Raises NotEditable."""
+    """False if nothing had to change. Raises NotEditable."""
     config = editable(city)
     changed = apply_edit(city, edit.suspend_city(config, suspended=True))
     if changed:
@@ -21,9 +21,10 @@ def suspend_city(city: OpenCity) -> bool:
 
 
 def resume_city(city: OpenCity, lift_pause: Callable[[], bool]) -> list[str]:
-    """Lift suspension and pause, both or none; returns what was lifted. Raises NotEditable, with nothing lifted.
+    """Lift suspension and pause; returns what was lifted. Raises NotEditable before anything is lifted.
 
-    A file that is broken keeps nobody from lifting the pause where the configuration in force is not suspended.
+    If lifting the pause or recording the event fails, the suspension is put back. With a broken city.toml the pause can
+    still be lifted, provided that the configuration in force is not suspended.
     """
     suspended = city.config.city.workspace.suspended
     change = edit.suspend_city(editable(city), suspended=False) if suspended or city.in_force.problem is None else None
@@ -47,7 +48,7 @@ def switch_rig(city: OpenCity, name: str, *, suspended: bool) -> bool:
 
 
 def add_rig(city: OpenCity, path: Path, *, name: str | None, prefix: str | None, topology: str | None) -> Rig:
-    """Raises Conflict when the name, the directory or the prefix is taken."""
+    """Raises Conflict if the name is taken, ConfigInvalid if the prefix is; NotEditable, CopiedCity."""
     wanted = name or path.name
     known = editable(city).city
     if known.rig(wanted) is not None:
@@ -64,7 +65,7 @@ def add_rig(city: OpenCity, path: Path, *, name: str | None, prefix: str | None,
 
 
 class NotEditable(LampError):
-    """A command that edits the file does not edit one that it cannot read."""
+    """Raised instead of editing a city.toml that cannot be loaded."""
 
     kind = Kind.USAGE
 
@@ -76,7 +77,7 @@ class NotEditable(LampError):
 
 
 def editable(city: OpenCity) -> LoadedCity:
-    """The files as they are now. Raises NotEditable, CopiedCity."""
+    """Load the files as they are now. Raises NotEditable, CopiedCity."""
     city.need_own()
     try:
         return city.load_config()
@@ -85,7 +86,7 @@ def editable(city: OpenCity) -> LoadedCity:
 
 
 def apply_edit(city: OpenCity, change: edit.Edit) -> bool:
-    """Write the edit; if the configuration is then no longer right, the file is put back and the problem told."""
+    """Write the edit; False if it changes nothing. If the configuration is then invalid, restore the file and raise."""
     if not change.changes:
         return False
     edit.apply(change)

@@ -1,4 +1,4 @@
-"""Following a city's events from a command: an event loop for as long as it takes."""
+"""Follows a city's events from a command, in an event loop of its own."""
 
 from collections.abc import Callable
 from contextlib import aclosing

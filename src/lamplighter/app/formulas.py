@@ -11,7 +11,7 @@ from lamplighter.domain.beads.model import Bead
 
 
 def list_formulas(city: OpenCity, rig: str | None = None) -> list[dict[str, Any]]:
-    """Every formula by name; one that is wrong comes with its problem instead of its steps."""
+    """Every formula by name; an invalid one has its problem in place of its steps."""
     found = []
     for name, path in sorted(formula_files(city.formula_layers(rig)).items()):
         try:
@@ -23,7 +23,7 @@ def list_formulas(city: OpenCity, rig: str | None = None) -> list[dict[str, Any]
     return found
 
 
-def cook(  # noqa: PLR0913  one keyword each for what a person may say
+def cook(  # noqa: PLR0913  one keyword for each option of the command
     city: OpenCity,
     name: str,
     *,

@@ -1,4 +1,4 @@
-"""What an agent is told from inside its session: its instructions, the work on its hook."""
+"""What an agent asks for from inside its session: its instructions and the work on its hook."""
 
 import os
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ GENERIC = """\
 
 @dataclass(frozen=True)
 class Hook:
-    """What is on an agent's hook: as its query printed it, or beads."""
+    """The work on an agent's hook: the output of its work query, or beads."""
 
     text: str
     beads: tuple[Bead, ...] = ()
@@ -43,7 +43,10 @@ NOTHING = Hook("")
 
 
 def on_hook(city: OpenCity, given: str | None) -> Hook:
-    """Nothing for one that is suspended. Raises NotFound, or QueryFailed for a work query of its own."""
+    """The work of the agent; nothing for one that is suspended or not declared.
+
+    Raises NotFound, and QueryFailed if the agent's own work query fails.
+    """
     agents = Agents(city)
     who = agents.named(given)
     if who.agent is None or agents.is_suspended(who.agent):
@@ -55,7 +58,7 @@ def on_hook(city: OpenCity, given: str | None) -> Hook:
 
 
 def prompt_of(city: OpenCity, given: str | None) -> str:
-    """The rendered prompt; a general one where the agent has none or nobody is named; empty when suspended."""
+    """The agent's rendered prompt, empty if it is suspended; the generic one if it has none or no agent is named."""
     agents = Agents(city)
     try:
         who = agents.named(given)
@@ -73,11 +76,14 @@ def prompt_of(city: OpenCity, given: str | None) -> str:
 
 
 class QueryFailed(LampError):
-    """An agent's own work query did not answer."""
+    """An agent's own work query failed or took too long."""
 
 
 def _beads(city: OpenCity, who: Named, agent: Agent) -> tuple[Bead, ...]:
-    """What it holds already comes first, so that a fresh session goes on where the last one ended."""
+    """Beads in progress come first, so that a fresh session continues where the last one ended; then ready ones.
+
+    A member of a pool that has neither gets one unassigned bead of its pool.
+    """
     held = city.beads.matching(BeadFilter(status=BeadStatus.IN_PROGRESS, assignee=who.name), limit=MOST)
     given = city.beads.ready(assignee=who.name, limit=MOST)
     pool: tuple[Bead, ...] = ()

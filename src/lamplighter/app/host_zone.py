@@ -11,7 +11,7 @@ TIMEZONE = Path("/etc/timezone")
 
 
 def host_zone(env: Mapping[str, str], *, localtime: Path = LOCALTIME, timezone: Path = TIMEZONE) -> ZoneInfo:
-    """`TZ`, else where /etc/localtime leads, else what /etc/timezone says, else UTC."""
+    """The first valid name of: `TZ`, the target of /etc/localtime, the content of /etc/timezone, UTC."""
     for name in (env.get("TZ", "").removeprefix(":"), _linked(localtime), _written(timezone)):
         if name:
             try:

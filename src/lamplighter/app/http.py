@@ -1,4 +1,4 @@
-"""The city's HTTP server as a part of its process: its port is known at once and survives a restart."""
+"""The city's HTTP server inside its process: its port is known before it serves and stays the same after a restart."""
 
 import asyncio
 import fcntl
@@ -29,7 +29,7 @@ SHARED_PORT_FILE = "worker-api.json"
 
 
 class KeptListener:
-    """A listening socket that outlives its server: while a process starts anew, whoever calls waits in its queue."""
+    """A listening socket that outlives its server: while the process starts anew, clients wait in its backlog."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
@@ -40,7 +40,7 @@ class KeptListener:
             self._socket, self._wanted = listener.dup(), wanted
 
     def again(self, wanted: tuple[str, int]) -> socket.socket | None:
-        """The same socket for the next server, if that wants the same address."""
+        """The kept socket for the next server; closed, and None, if that wants a different address."""
         if self._socket is None or self._wanted != wanted:
             self.close()
             return None
@@ -54,7 +54,7 @@ class KeptListener:
 
 @dataclass
 class HttpServer:
-    """`url` is known from `open` on; what asks before the server is loaded waits in the socket's queue."""
+    """`url` is known from `open` on; requests that come before the server is loaded wait in the socket's backlog."""
 
     opened: OpenCity
     store: Store
@@ -62,7 +62,8 @@ class HttpServer:
     port: int
     active: Callable[[], ActiveConfig]
     shared: bool = False
-    """One port for all workers of a node: whoever of them lives answers, so that programs outlive their worker."""
+    """One port for all workers of a node: any living worker answers, so that programs can outlive the worker that
+    started them."""
     kept: KeptListener = field(default_factory=KeptListener)
     _listener: socket.socket | None = None
     _server: Any = None
@@ -70,7 +71,7 @@ class HttpServer:
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def open(self) -> None:
-        """Raises Unavailable where no port is to be had."""
+        """Bind the port. Raises Unavailable if no port is free."""
         wanted = (self.host, self.port)
         self._listener = self.kept.again(wanted)
         if self._listener is None:
@@ -84,7 +85,7 @@ class HttpServer:
         return None if self._listener is None else url_of(self._listener)
 
     async def run(self) -> None:
-        """Serve until told to stop. Loading the server takes a while, so it is done aside."""
+        """Serve until `stop`. The server's modules are loaded on a thread, because that takes a while."""
         if self._listener is None or self._listener.fileno() < 0:
             self.open()
         for told in self._taken:
@@ -96,10 +97,10 @@ class HttpServer:
         automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, lambda: self.active().rules)
         tools = surface.toolbox(self.opened, completion=completion, automations=automations)
         chosen = Configurations(self.store, self.opened.clock, lambda: self.active().city)
-        reached = lambda: surface.Reached(self.host, self.active().city.api.public_url)  # noqa: E731  asked anew each time
+        reached = lambda: surface.Reached(self.host, self.active().city.api.public_url)  # noqa: E731  read again for each request
         app = web.build(surface.surface(self.opened, tools, self._ready, chosen=chosen, reached=reached))
         self._server = web.WebServer(app, listener=self._listener)
-        heap.settle()  # the last of what is loaded at the start
+        heap.settle()  # this is the last part that is loaded at the start
         try:
             await self._server.serve()
         finally:
@@ -116,7 +117,7 @@ class HttpServer:
             self._listener.close()
 
     async def _ready(self) -> str | None:
-        """Why it is not ready. A database that hangs is not waited for: its answer is dropped when it comes."""
+        """Why the city is not ready; None if it is. Waits READY_WITHIN for the database and drops a later answer."""
         asked = asyncio.ensure_future(self.store.read(lambda tx: tx.cities.find()))
         asked.add_done_callback(lambda done: done.cancelled() or done.exception())
         done, _ = await asyncio.wait({asked}, timeout=READY_WITHIN.total_seconds())
@@ -129,7 +130,7 @@ class HttpServer:
         return None
 
     def _bound(self) -> socket.socket:
-        """The port of the last time first: programs that were started then still speak to it."""
+        """Try the previous port first, which running programs still use; then the configured one, then any free one."""
         for port in dict.fromkeys([*self._remembered(), self.port]):
             try:
                 return bound(self.host, port, shared=self.shared)
@@ -156,7 +157,7 @@ class HttpServer:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Two that start together must not choose two ports."""
+        """Lock the choice of a shared port: two workers that start together must not choose different ports."""
         if not self.shared:
             yield
             return

@@ -1,4 +1,4 @@
-"""A run fired by a command: worked by the daemon where one runs, else in the command's own process."""
+"""Runs fired by a command: the daemon or a worker executes them if one runs, else the command's own process."""
 
 import asyncio
 import logging
@@ -30,25 +30,25 @@ def daemon_runs(city: OpenCity) -> bool:
 
 
 def worked_on(city: OpenCity) -> bool:
-    """Whether somebody takes up what is fired: the daemon, or workers."""
+    """Whether a daemon or a worker is there to execute a run that is fired now."""
     return daemon_runs(city) or (isinstance(city.place, PostgresUrl) and bool(living_workers(city)))
 
 
 def refresh_definitions(city: OpenCity) -> None:
-    """Without a daemon nobody has written the files' definitions into the store: a command does it before it looks."""
+    """Sync the store's definitions with the files if no daemon runs that does it; not in a copied city."""
     if not daemon_runs(city) and city.original is None:
         rules = rules_of(city.config.city, city.settings.env)
         city.store.transact(sync, definitions_of(city.config.city), rules, ids=city.ids, act=city.act())
 
 
 def fire_by_hand(city: OpenCity, wanted: ByHand) -> Fired:
-    """Fire it; the daemon, woken by the commit, works it. Raises what `run_by_hand` raises."""
+    """Fire the run; the commit wakes the daemon, which executes it. Raises what `run_by_hand` raises."""
     rules = rules_of(city.config.city, city.settings.env)
     return city.store.transact(run_by_hand, wanted, rules=rules, ids=city.ids, act=city.act())
 
 
 def run_here(city: OpenCity, wanted: ByHand) -> RunRow:
-    """Fire it and work it in this process, to its end (a formula: until its wisp is cooked)."""
+    """Fire the run and execute it in this process until it ends (for a formula: until its wisp is cooked)."""
 
     async def fire(loops: AutomationLoops) -> str:
         return (await loops.worker.fire(wanted, act=city.act())).run
@@ -57,7 +57,7 @@ def run_here(city: OpenCity, wanted: ByHand) -> RunRow:
 
 
 def retry_run(city: OpenCity, run: str) -> tuple[RunRow, bool]:
-    """What `lamp run retry` does; True when it was left to the daemon or a worker and may still be under way."""
+    """What `lamp run retry` does; True if the daemon or a worker executes the new run, which may still go on."""
     city.need_own()
     if worked_on(city):
         return city.store.transact(review.retry, run, ids=city.ids, act=city.act()), True
@@ -69,7 +69,7 @@ def retry_run(city: OpenCity, run: str) -> tuple[RunRow, bool]:
 
 
 def run_automation(city: OpenCity, wanted: ByHand) -> tuple[RunRow, bool]:
-    """What `lamp automation run` does; True when it was left to the daemon or a worker, and may be under way."""
+    """What `lamp automation run` does; True if the daemon or a worker executes the run, which may still go on."""
     city.need_own()
     if worked_on(city):
         fired = fire_by_hand(city, wanted)
@@ -82,8 +82,8 @@ class _Here:
         self._city = city
 
     async def run(self, fire: Callable[[AutomationLoops], Awaitable[str]]) -> RunRow:
-        """Work the run whose id `fire` gives, and nothing else."""
-        log.set_up(level=logging.WARNING)  # a command's answer is its own
+        """Execute the run whose id `fire` returns, and no other."""
+        log.set_up(level=logging.WARNING)  # the output belongs to the command's answer
         city = self._city
         wakes = Wakes()
         store = open_store(city.place, city.paths.city_id(), wakes)

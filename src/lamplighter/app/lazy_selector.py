@@ -1,4 +1,4 @@
-"""The selector, loaded when a run first needs one: most cities never ask a model."""
+"""Loads the selector when a run first needs one: most cities never ask a model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

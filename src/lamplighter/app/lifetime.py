@@ -1,4 +1,4 @@
-"""The life of a working process: until it is told to stop, and anew after it was fenced off."""
+"""The lifetime of a controller or worker process: runs until told to stop, and starts anew after it was fenced."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ LONGEST_WAIT = timedelta(seconds=5)
 
 
 class Lifetime:
-    """`name` is what its log calls the process."""
+    """`name` is the process's name in log events; `told` is set when it is to stop."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
@@ -27,8 +27,10 @@ class Lifetime:
         self.told = asyncio.Event()
 
     async def run(self, live: Callable[[bool], Awaitable[None]]) -> None:
-        """Until told to stop; `live` hears whether it is the first time. After its proof of life was lost it starts
-        anew, once the database is back.
+        """Call `live` until told to stop; its argument is False once the process was fenced.
+
+        After Fenced (the proof of life was lost) it is called again, with growing pauses while it raises Unavailable.
+        Raises CityGone, and Unavailable if the process was never fenced.
         """
         asyncio.get_running_loop().set_exception_handler(_tell)
         fenced, waits = False, 0
@@ -44,7 +46,7 @@ class Lifetime:
         return None
 
     async def supervise(self, children: list[Child]) -> None:
-        """Until told to stop, or until a part fails for good, which is raised."""
+        """Run the children until told to stop; raises the error of a child that fails for good."""
         tree = asyncio.create_task(Supervisor(self._clock).run(children), name="tree")
         told = asyncio.create_task(self.told.wait(), name="stop")
         await asyncio.wait({tree, told}, return_when=asyncio.FIRST_COMPLETED)
@@ -57,21 +59,24 @@ class Lifetime:
 
     def on_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the last: its terminal was closed
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # SIGHUP: the terminal was closed
             loop.add_signal_handler(number, self._signalled, number)
 
     def _signalled(self, number: signal.Signals) -> None:
         if self.told.is_set():
             if number is signal.SIGHUP:
-                return  # the terminal closed on a process that is stopping already
+                return  # the terminal was closed while the process was stopping
             log.get().warning("stop.forced", signal=number.name)
-            os._exit(128 + number)  # asked twice: whoever waits has waited long enough
+            os._exit(128 + number)  # a second request: end at once instead of waiting on
         log.get().info("stop.asked", signal=number.name)
         self.told.set()
 
 
 async def if_possible(stop_after_grace: Callable[..., Awaitable[object]], *args: Any) -> None:
-    """A process also stops while its database is away: the next one finds what was left, and buries it."""
+    """Run one step of a shutdown; a LampError is logged, not raised.
+
+    A process must be able to stop while its database is unreachable; the next process expires what it still held.
+    """
     try:
         await stop_after_grace(*args)
     except LampError as error:
@@ -79,5 +84,5 @@ async def if_possible(stop_after_grace: Callable[..., Awaitable[object]], *args:
 
 
 def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """An exception that nobody was there to take: of a callback, of a connection, of a task that was forgotten."""
+    """Log an exception that no code handled: from a callback, a connection or a task that was never awaited."""
     log.get().error("loop.error", error=context.get("message"), exc_info=context.get("exception"))

@@ -1,4 +1,4 @@
-"""Which processes of a city live, asked from outside: by their proofs of life, not by what is on record."""
+"""Finds out, from another process, which processes of a city live: by their proofs of life, not by their rows."""
 
 from typing import Any
 
@@ -24,5 +24,5 @@ def living_workers(city: OpenCity) -> list[Owner]:
 
 
 def node_rows(city: OpenCity) -> list[dict[str, Any]]:
-    """The nodes of the city, as surfaces show them."""
+    """The nodes of the city as status and doctor show them."""
     return city.store.read(node_shapes.rows, living(city))

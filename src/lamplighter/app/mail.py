@@ -9,7 +9,7 @@ _SCRIPT = "exec:"
 
 
 def mail_of(city: OpenCity) -> Mail:
-    """The adapters of outside mail are imported only where one is used."""
+    """Adapters of outside mail are imported only if the city uses one."""
     provider = text_setting(city, "mail", "provider", default="", names=("LAMP_MAIL_PROVIDER", "GC_MAIL"))
     if provider is None or provider not in {"", "fake", "fail"}:
         provider = city.config.city.mail.provider

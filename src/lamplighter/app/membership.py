@@ -1,4 +1,4 @@
-"""The post of a working process: its store, its name, its proof of life, its node; and all of it given back."""
+"""The membership of a controller or worker in its city: store, owner row, proof of life and node, and their release."""
 
 import os
 import re
@@ -40,12 +40,15 @@ class Membership:
 
     @property
     def act(self) -> Act:
-        """At the time it was taken."""
+        """An act of this process, dated at its start."""
         return Act(self.owner.kind, self.owner.started_at)
 
 
 async def become_member(stack: AsyncExitStack, opened: OpenCity, place: Place, kind: str, name: str) -> Membership:
-    """Registered and proven alive, with the dead buried; `name` is the city's."""
+    """Open the store, hold a proof of life, register, and expire dead processes; `stack` undoes it all.
+
+    `name` is the city's. `took_over` are the processes that were expired.
+    """
     wakes = Wakes()
     store = open_store(place, opened.paths.city_id(), wakes)
     stack.push_async_callback(store.close)
@@ -64,10 +67,10 @@ async def become_member(stack: AsyncExitStack, opened: OpenCity, place: Place, k
 
 
 def migrate_own(place: Place, city: str) -> None:
-    """Bring the city's own database to this program's schema.
+    """Migrate the city's database to this program's schema.
 
-    Raises StoreLost for a file that is not there or knows nothing of the city, StoreSaved while a copy lies there that
-    a daemon saved of a database it lost. A server's database may be new to the city.
+    Raises StoreLost if the SQLite file is missing or has no row of the city, StoreSaved while `.gc` holds a copy that a
+    daemon saved of a lost database. A PostgreSQL database may be new to the city, so none of this is checked there.
     """
     if not isinstance(place, SqliteUrl):
         migrate(place)
@@ -87,8 +90,10 @@ def migrate_own(place: Place, city: str) -> None:
 async def join(
     member: Membership, opened: OpenCity, rigs: Mapping[str, str], *, wanted: str | None = None, lost_after: timedelta
 ) -> Node:
-    """Runs that a lost node of the wished name left are given up first, if their time has come: nobody else may be
-    there to do it. Raises NodeTaken, PlaceNamed, RigElsewhere.
+    """Join the node of this `.gc`, under the name `wanted` if given. Raises NodeTaken, PlaceNamed, RigElsewhere.
+
+    If the name is taken, runs of nodes that were lost more than `lost_after` ago are ended and the join is tried once
+    more: there may be no other process that would end them and so free the name.
     """
     joining = nodes.Joining(member.owner.id, wanted, host(), place_of(opened), rigs)
     try:
@@ -101,7 +106,10 @@ async def join(
 
 
 def peer_watch(stack: AsyncExitStack, member: Membership, opened: OpenCity) -> PeerWatch | None:
-    """Who notices the death of other processes at once; where files are the proof, patrols do."""
+    """Build the watch that notices the death of other processes at once.
+
+    None on SQLite, where proofs of life are file locks that every patrol checks.
+    """
     vigil = open_vigil(member.place)
     if vigil is None:
         return None
@@ -112,7 +120,7 @@ def peer_watch(stack: AsyncExitStack, member: Membership, opened: OpenCity) -> P
 
 
 def place_of(opened: OpenCity) -> str:
-    """Where sessions of this process live: the id of this `.gc`, made on first need, and where that is now."""
+    """The place where this process's sessions live: the id of this `.gc`, created on first use, its host and path."""
     runtime = opened.paths.runtime
     file = runtime / NODE_ID
     try:
@@ -126,6 +134,6 @@ def place_of(opened: OpenCity) -> str:
 
 
 def rigs_here(city: City) -> dict[str, str]:
-    """Paths of those rigs whose directory is on this machine."""
+    """The paths of those rigs whose directory exists on this machine."""
     found = {rig.name: city.rig_path(rig) for rig in city.rigs}
     return {name: str(path) for name, path in found.items() if path.is_dir()}

@@ -28,20 +28,23 @@ OF_THE_ORIGINAL = (
 
 @dataclass(frozen=True)
 class Renewed:
-    """The new id, the old one, how many runs were ended, and where records of the original's sessions lie now."""
+    """The new id, the old one, how many runs were ended, and where the original's session records were moved."""
 
     id: str
     before: str
     runs_ended: int
     aside: Path
     rows_kept: bool
-    """False where the rows are the original's, in a database that both use: this city begins without any."""
+    """False if the database is outside the city and the rows stay the original's: this city then starts without any."""
 
 
 def give_new_id(root: Path, settings: Settings) -> Renewed:
-    """Raises ControllerRunning, Conflict while agents of this very city live. One that was cut off may be repeated."""
+    """Give the city a new id. May be repeated after an interruption.
+
+    Raises ControllerRunning, and Conflict while agents or runs of this city (not of its original) live.
+    """
     paths = CityPaths(root)
-    paths.city_id()  # before a lock is made where no city is
+    paths.city_id()  # raises before a lock file is created in a directory that is no city
     lock = ControllerLock(paths.lock)
     lock.take()
     try:
@@ -56,7 +59,7 @@ def _renewed(city: OpenCity) -> Renewed:
     paths, place = city.paths, city.place
     old, new = paths.city_id(), _next_id(city)
     aside = set_aside(paths.runtime, OF_THE_ORIGINAL, f"of-{old}")
-    for name in (KEY_FILE, OWNER_FILE):  # made anew when first needed
+    for name in (KEY_FILE, OWNER_FILE):  # created again when first needed
         (paths.runtime / name).unlink(missing_ok=True)
     own_rows = _lies_inside(place, paths.root)
     migrate(place)
@@ -69,7 +72,7 @@ def _renewed(city: OpenCity) -> Renewed:
 
 
 def _settle(city: OpenCity, new: str, old: str) -> int:
-    """What was under way ends, and the city is told about itself."""
+    """End all runs and sessions under way and record the event `city.new_id`; returns how many runs were ended."""
     store, name = open_direct(city.place, new), city.config.city.name
     try:
         act = city.act()
@@ -87,7 +90,10 @@ def _settle(city: OpenCity, new: str, old: str) -> int:
 
 
 def _need_nobody_alive(city: OpenCity) -> None:
-    """Of a copy nobody lives; agents of a city that is no copy would be left without anyone who knows them."""
+    """Raises Conflict if the city is not a copy and has living sessions: under a new id it could not find them again.
+
+    A copy has no sessions of its own.
+    """
     if city.original is not None:
         return
     living = [name for seen in Agents(city).speak_to_each(lambda provider: provider.seen())
@@ -100,7 +106,7 @@ def _need_nobody_alive(city: OpenCity) -> None:
 
 
 def _next_id(city: OpenCity) -> str:
-    """Chosen once: a second try after one that was cut off goes on with the same."""
+    """The new id, kept in a file: a second attempt after an interruption uses the same id."""
     file = city.paths.runtime / NEXT_ID
     if not file.exists():
         write_atomically(file, f"{city.ids.make('cty')}\n".encode(), mode=0o600)
@@ -108,5 +114,5 @@ def _next_id(city: OpenCity) -> str:
 
 
 def _lies_inside(place: Place, root: Path) -> bool:
-    """Whether the rows were copied with the directory."""
+    """Whether the database file is inside the city, so that its rows were copied with the directory."""
     return isinstance(place, SqliteUrl) and place.path.resolve().is_relative_to(root.resolve())

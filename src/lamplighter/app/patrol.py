@@ -33,7 +33,7 @@ class PatrolParts:
 async def build_patrol(
     stack: AsyncExitStack, opened: OpenCity, config: LoadedCity, store: Store, node: str
 ) -> PatrolParts:
-    """What it opens is closed by `stack`; sessions live on."""
+    """`stack` closes what is opened here; sessions keep running."""
     env = opened.settings.env
     provider = open_provider(opened.paths, config.city, env, clock=opened.clock, ids=opened.ids)
     stack.push_async_callback(provider.close)

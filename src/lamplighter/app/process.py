@@ -1,4 +1,4 @@
-"""The daemon process: lock first, then store, socket, signals and the supervision tree; and all of it down again."""
+"""The daemon process: takes the lock, opens store, socket, signals and supervision tree, and closes it all again."""
 
 import asyncio
 import os
@@ -67,7 +67,7 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Started:
-    """What a person wants to know once the city is up."""
+    """What `lamp up` tells a person once the city runs."""
 
     paths: CityPaths
     config: LoadedCity
@@ -77,13 +77,13 @@ class Started:
 
 
 def run_city(settings: Settings, *, started: Callable[[Started], None], warn: Warn | None = None) -> None:
-    """Run the city until it is told to stop. Raises ControllerRunning at once when somebody else does.
+    """Run the city until it is told to stop. Raises ControllerRunning at once if another process runs it.
 
-    `warn` is told first, in one line, when the files are broken and the last good configuration is in force.
+    `warn` gets one line, before anything starts, if the files are broken and the last good configuration is in force.
     """
     paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
-    lock.take()  # before anything is touched
+    lock.take()  # before anything is changed
     descriptors.raise_limit()
     try:
         record_home(paths.root, host())
@@ -94,7 +94,7 @@ def run_city(settings: Settings, *, started: Callable[[Started], None], warn: Wa
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass did: the phases that ran, what became of agents, what it left, and what stood in the way."""
+    """What one pass did: the phases that ran, the actions on agents, the agents it left as they are, and problems."""
 
     phases: list[str]
     done: list[Deed]
@@ -104,7 +104,7 @@ class Pass:
 
 
 def run_once(settings: Settings, *, warn: Warn | None = None) -> Pass:
-    """Bring the agents to their wanted state, once; nothing fires, no run is worked on, sessions live on."""
+    """Bring the agents to their wanted state, once. No automation fires, no run is executed; sessions keep running."""
     paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
     lock.take()
@@ -130,7 +130,7 @@ class _Process:
         self._listener = KeptListener()
 
     async def run(self, started: Callable[[Started], None]) -> None:
-        """Until told to stop. A controller that lost its proof of life starts anew, once the database is back."""
+        """Run until told to stop. A controller that lost its proof of life starts anew once the database is back."""
         try:
             await self._lifetime.run(lambda first: self._live(started if first else _nothing))
         finally:
@@ -165,7 +165,7 @@ class _Process:
             return Pass(phases, list(patrol.executor.done), left, running, problems)
 
     async def _build(self, stack: AsyncExitStack) -> tuple[Controller, Started]:
-        """Everything up to the first tick, with its undoing on the stack, last one first."""
+        """Build everything that the first tick needs; `stack` undoes it in reverse order."""
         found = in_force(self._paths.root, self._settings.env)
         if found.note is not None:
             self._warn(found.note)
@@ -215,14 +215,14 @@ class _Process:
         return controller, Started(self._paths, config, str(place), member.took_over, peek)
 
     def _watching(self, store: Store) -> StoreWatch | None:
-        """A server's database is no file of ours."""
+        """The watch of the database file; None on PostgreSQL, which has no file here."""
         if not isinstance(store, SqliteStore):
             return None
         copy = self._paths.runtime / SAVED_COPY
         return StoreWatch(store, self._clock, lambda: self._lock.in_place, copy)
 
     async def _open_beads(self, stack: AsyncExitStack, found: InForce) -> None:
-        """The bead store comes up before all that uses it, and goes down after it."""
+        """Open the bead store before everything that uses it; it is closed after all of that."""
         city = self._opened = OpenCity(self._settings, self._paths, self._clock, self._ids)
         city.use(found)
         try:
@@ -298,7 +298,7 @@ class _Process:
         await self._lifetime.supervise(children)
 
     async def _stop_sessions(self) -> None:
-        """Everything the city started goes down with it; what would not is told, and ends this process in failure."""
+        """Stop every session that the city started. Raises SessionsLeft for those that do not stop."""
         await self._tower.patrol.close()
         within = self._reloader.current.city.daemon.shutdown_timeout
         spared = await self._spared()
@@ -308,7 +308,10 @@ class _Process:
             raise SessionsLeft(stopped.left)
 
     async def _spared(self) -> frozenset[str]:
-        """Sessions of other processes; while nobody can say whose they are, those of all runs: this one's are down."""
+        """Sessions of other processes, which must not be stopped.
+
+        If the database cannot say whose they are: the sessions of all runs. This process has ended its own by now.
+        """
         try:
             return await owners.runs_of_the_living(self._member.store, self._member.proofs, self._member.owner.id)
         except LampError:
@@ -327,7 +330,7 @@ class _Process:
         return {"agents": agent_rows(view)}
 
     def _verb_overview(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
-        """All that `lamp status` shows, so that it need not load what this process has loaded already."""
+        """All that `lamp status` shows, so that the command need not load what this process has loaded already."""
         status = self._verb_status(controller)
 
         async def tell(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -344,7 +347,7 @@ class _Process:
 
     def _with_nodes(self, recorded: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         city = OpenCity(self._settings, self._paths, self._clock, self._ids)
-        city.__dict__["place"] = self._place  # the file may name another by now, or be broken
+        city.__dict__["place"] = self._place  # city.toml may name another store by now, or be broken
         try:
             return whole(recorded, city, **known)
         finally:

@@ -1,4 +1,4 @@
-"""A store that is read and not written, for a copy of a city."""
+"""A store that refuses writes, for a copied city."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class ReadOnlyStore:
-    """`refusal` is raised by whatever would write; whoever reads is told of it."""
+    """`transact` raises `refusal`; `read` calls `warn` first."""
 
     store: DirectStore
     refusal: LampError

@@ -32,12 +32,15 @@ def cancel(city: OpenCity, run: str) -> dict[str, Any]:
 
 
 def nobody_ends_it(city: OpenCity, run: Mapping[str, Any]) -> bool:
-    """Whether its command may run on for now: it was started, and no process of the city is up to end it."""
+    """Whether a cancelled run's command may keep running: it was started, and on SQLite no daemon runs to end it.
+
+    Always False on PostgreSQL.
+    """
     return run["started_at"] is not None and isinstance(city.place, SqliteUrl) and not daemon_runs(city)
 
 
 def complete(city: OpenCity, said: Mapping[str, Any]) -> Completed:
-    """What `lamp run complete` does: inside a run as that run, elsewhere as the city's owner.
+    """What `lamp run complete` does: inside a run the caller is that run, elsewhere the city's owner.
 
     Raises CompletionInvalid, CompletionRefused, RunUnknown, Forbidden, Unauthenticated.
     """
@@ -47,7 +50,10 @@ def complete(city: OpenCity, said: Mapping[str, Any]) -> Completed:
 
 
 def _caller(city: OpenCity) -> Caller:
-    """A run is known by its token; whoever was given none can read the city's files, and so is its owner."""
+    """A run identifies itself by its token; a process without one can read the city's files, and so is its owner.
+
+    Raises Unauthenticated if the token cannot be read or is not valid.
+    """
     file, run = city.settings.env.get("LAMP_RUN_TOKEN_FILE"), city.settings.run
     if not file:
         return owner(city.settings.actor, run)
@@ -61,13 +67,13 @@ def _caller(city: OpenCity) -> Caller:
 
 
 def transcript_of(city: OpenCity, run: str) -> list[dict[str, Any]]:
-    """What its agent said and did, as far as it is on record."""
+    """What the run's agent said and did, as far as it is recorded."""
     found = city.store.read(transcripts.of_run, run)
     return [{"at": rfc3339(one.at), "kind": one.kind, **one.body} for one in found]
 
 
 def output_of(city: OpenCity, run: str) -> str:
-    """What it has printed so far, or the tail that was kept of it; of an agent its transcript."""
+    """The output so far of a running command, the kept tail of an ended one; the transcript of an agent run."""
     from lamplighter.kit import aio
 
     row = city.store.read(review.get, run)
@@ -80,7 +86,7 @@ def output_of(city: OpenCity, run: str) -> str:
 
 
 def watch(city: OpenCity, run: str, show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Call `show` with each of its events as it comes; the run as it ended."""
+    """Call `show` with each event of the run as it comes; returns the run once it has ended."""
     seen = 0
     while True:
         value = shown(city, run)

@@ -1,4 +1,4 @@
-"""What `lamp run list` shows; apart from the other commands about runs, so that it loads little."""
+"""What `lamp run list` shows; separate from the other commands about runs, so that it loads little."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from lamplighter.services.runs.shapes import as_json, page
 def listed(
     city: OpenCity, *, automation: str | None, state: str | None, before: str | None, limit: int
 ) -> list[dict[str, Any]]:
-    """Raises AutomationUnknown for one that never ran and is not there."""
+    """Raises AutomationUnknown if no run matches and the automation does not exist."""
     wanted = None if state is None else RunState(state)
     found = city.store.read(page, automation=automation, state=wanted, before=before, limit=limit)
     if not found and automation is not None:

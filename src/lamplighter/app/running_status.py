@@ -1,4 +1,4 @@
-"""How a running city is, as its own process tells it: one question over its socket, and nothing else is loaded."""
+"""The status of a running city, from its controller: one request over the socket, so that little is loaded."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from lamplighter.kit.errors import Unavailable
 
 
 def running_status(settings: Settings) -> dict[str, Any] | None:
-    """The shape of `lamp status --json`; None where no city runs or its process does not say it."""
+    """The shape of `lamp status --json`; None if no controller runs or it does not answer."""
     paths = city_at(settings.city) if settings.city is not None else find_city(settings.cwd)
     if controller_pid(paths.lock) is None:
         return None
     try:
         return ask(paths.socket, "overview", within=5.0)
-    except Unavailable:  # a program of another version, or one that is busy: it is told by what is on record
+    except Unavailable:  # another version, or busy: the caller reads the store instead
         return None

@@ -1,4 +1,4 @@
-"""The city as a service of the machine: units for systemd, a property list for launchd."""
+"""The city as a service of the machine: a systemd unit or a launchd property list."""
 
 import os
 import re
@@ -20,7 +20,7 @@ LIMIT = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Unit:
-    """A file for the service manager, and the commands that put it to work or take it out of it."""
+    """A file for the service manager, with the commands that enable and disable it."""
 
     path: Path
     content: str
@@ -29,7 +29,7 @@ class Unit:
 
 
 def unit_for(paths: CityPaths, env: Mapping[str, str], *, system: bool, platform: str = sys.platform) -> Unit:
-    """Raises UsageError for a system that knows neither systemd nor launchd."""
+    """Raises UsageError on a platform with neither systemd nor launchd."""
     if platform == "darwin":
         return _launchd(paths, env, system=system)
     if platform.startswith("linux"):
@@ -42,13 +42,13 @@ def program() -> tuple[str, ...]:
 
 
 def safe_name(paths: CityPaths) -> str:
-    """One unit a city: its directory's name, and enough of its id to tell two of that name apart."""
+    """The city's part of the unit name: its directory's name, and enough of its id to keep two of that name apart."""
     word = re.sub(r"[^a-z0-9]+", "-", paths.root.name.lower()).strip("-") or "city"
     return f"{word}-{paths.city_id()[-6:]}"
 
 
 def run_all(commands: tuple[tuple[str, ...], ...], env: Mapping[str, str]) -> list[str]:
-    """Run what can be run; returns what must be run by hand, with the reason behind it."""
+    """Run the commands; returns those that must be run by hand, each with the reason if it failed."""
     left: list[str] = []
     for command in commands:
         if shutil.which(command[0]) is None:
@@ -61,7 +61,7 @@ def run_all(commands: tuple[tuple[str, ...], ...], env: Mapping[str, str]) -> li
 
 
 def _failure(command: tuple[str, ...], env: Mapping[str, str]) -> str | None:
-    """Why it failed; None where it did not."""
+    """Run the command; returns why it failed, None if it did not."""
     from lamplighter.adapters.processes.child import Call, NotStarted, Output, TookTooLong, run_child_here
 
     try:
@@ -146,6 +146,6 @@ def _config_home(env: Mapping[str, str]) -> Path:
 
 
 def _quoted(word: str) -> str:
-    """As systemd reads it: in quotes where it must be, with its own signs doubled."""
+    """Escape a word for a systemd unit: quoted where needed, with `%` and `$` doubled."""
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{text}"' if re.search(r"[\s\"'\\;]", word) or "=" in word else text

@@ -1,4 +1,4 @@
-"""Which session provider a city uses, and where it keeps what it needs."""
+"""Chooses and opens a city's session provider, and knows where each keeps its files."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ _HOMES = {"subprocess": "sessions", "tmux": "sessions-tmux"}
 
 
 def provider_name(city: City, env: Mapping[str, str]) -> str:
-    """The one that is named; else tmux where it is installed."""
+    """The configured provider; else tmux if it is installed, else subprocess."""
     named = city.session.provider
     if named:
         return named
@@ -28,17 +28,17 @@ def provider_name(city: City, env: Mapping[str, str]) -> str:
 def open_provider(
     paths: CityPaths, city: City, env: Mapping[str, str], *, clock: Clock, ids: IdSource
 ) -> SessionProvider:
-    """Raises UsageError for one that is not there."""
+    """Raises UsageError for an unknown provider."""
     return open_named(provider_name(city, env), paths, env, clock=clock, ids=ids)
 
 
 def used_here(paths: CityPaths) -> tuple[str, ...]:
-    """Providers of this machine that the city's sessions were ever started with."""
+    """The local providers that have ever started sessions of this city."""
     return tuple(name for name, folder in _HOMES.items() if (paths.runtime / folder).is_dir())
 
 
 def open_named(name: str, paths: CityPaths, env: Mapping[str, str], *, clock: Clock, ids: IdSource) -> SessionProvider:
-    """The adapters are imported only where they are used."""
+    """Raises UsageError for an unknown provider. Adapters are imported only when they are used."""
     city_id = paths.city_id()
     if name == "subprocess":
         from lamplighter.adapters.sessions.local.provider import SubprocessProvider

@@ -1,4 +1,4 @@
-"""What the environment and the flags say: the one place that reads them."""
+"""Settings from environment and flags; the only module that reads `os.environ`."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ STORE_WAIT = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Settings:
-    """`env` is handed on whole only to the configuration, whose `LAMP_*` overrides are its own."""
+    """`env` is the whole environment: the configuration takes its `LAMP_*` overrides from it, programs inherit it."""
 
     cwd: Path
     city: Path | None
@@ -26,7 +26,7 @@ class Settings:
 
 
 def from_environment(city: str | None = None) -> Settings:
-    """Flags win over the environment; inside a session the environment says who acts, and in which run."""
+    """Flags override the environment; inside a session the environment names the actor and the run."""
     env = dict(os.environ)
     named = city or env.get("LAMP_CITY") or env.get("GC_CITY")
     _arm_crash_point(env.get("LAMP_CRASH_AT", ""))
@@ -40,7 +40,7 @@ def from_environment(city: str | None = None) -> Settings:
 
 
 def store_wait(env: Mapping[str, str]) -> float:
-    """How many seconds commands that agents call wait for a database that is away. Raises UsageError."""
+    """How many seconds commands that agents call wait for an unreachable database. Raises UsageError."""
     text = env.get("LAMP_STORE_WAIT", "")
     if not text:
         return STORE_WAIT.total_seconds()
@@ -51,7 +51,7 @@ def store_wait(env: Mapping[str, str]) -> float:
 
 
 def _arm_crash_point(text: str) -> None:
-    """`store.before_commit` or `store.before_commit:3`, for crash tests: which point kills, after how many passes."""
+    """For crash tests: `store.before_commit:3` names the point that kills the process, and after how many passes."""
     if text:
         point, _, passes = text.partition(":")
         crash.arm(point, passes=int(passes or 0))

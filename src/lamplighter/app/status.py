@@ -1,4 +1,4 @@
-"""How a city is, and stopping it, from outside its process."""
+"""Shows a city's status and stops it, from outside its process."""
 
 import time
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ SPARE = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a stop found: the controller's pid, if one ran, and agents it had to stop without one."""
+    """The result of a stop: the controller's pid, if one ran, and the agents that were stopped without it."""
 
     pid: int | None
     agents: tuple[str, ...]
@@ -53,7 +53,7 @@ def city_status(city: OpenCity) -> dict[str, Any]:
 
 
 def on_record(tx: Tx, root: Path, now: datetime) -> dict[str, Any]:
-    """What the store says of the city at a glance."""
+    """The part of the status that the store knows."""
     head, peek, row = events.latest(tx, EventFilter(), limit=1), overview(tx, now), tx.cities.find()
     return {
         "city": root.name if row is None else row.name,
@@ -67,13 +67,16 @@ def on_record(tx: Tx, root: Path, now: datetime) -> dict[str, Any]:
 
 
 def whole(recorded: dict[str, Any], city: OpenCity, **known: Any) -> dict[str, Any]:
-    """What is on record, with what is known of this moment, in the order it is shown."""
+    """The recorded part of the status joined with the present one, in the order in which it is shown."""
     found = recorded | known | {"root": str(city.paths.root), "nodes": _nodes(city), "store": str(city.place)}
     return {key: found[key] for key in _ORDER}
 
 
 def stop_city(city: OpenCity, *, within: str | None) -> Outcome:
-    """Bring everything down, by the controller where one runs; returns when all is down, and raises when it is not."""
+    """Stop the controller, if one runs, and every session that is left; returns when all are down.
+
+    Raises CopiedCity; Unavailable if the controller does not stop `within`; SessionsLeft.
+    """
     city.need_own()
     limit = _limit(city, within)
     pid = _stop_controller(city, limit)
@@ -81,11 +84,11 @@ def stop_city(city: OpenCity, *, within: str | None) -> Outcome:
 
 
 def _limit(city: OpenCity, within: str | None) -> float:
-    """As long as the city allows its agents, and some more, when nothing is said."""
+    """`within` in seconds; by default the city's shutdown_timeout plus SPARE. Raises UsageError."""
     if within is None:
         try:
             return (city.config.city.daemon.shutdown_timeout + SPARE).total_seconds()
-        except LampError:  # a file that is wrong just now must not keep anybody from stopping
+        except LampError:  # a broken configuration must not prevent a stop
             return SPARE.total_seconds()
     try:
         return parse_duration(within).total_seconds()
@@ -94,7 +97,7 @@ def _limit(city: OpenCity, within: str | None) -> float:
 
 
 def _stop_sessions(city: OpenCity) -> tuple[str, ...]:
-    """What no controller stopped: sessions of `lamp start`, or of one that was killed. Raises SessionsLeft."""
+    """Stop what no controller stopped: sessions of `lamp start` or of a killed controller. Raises SessionsLeft."""
     from lamplighter.app.stopping import stop_sessions
 
     lock = ControllerLock(city.paths.lock)
@@ -123,7 +126,7 @@ def _stop_controller(city: OpenCity, limit: float) -> int | None:
 
 
 def _asked_to_stop(city: OpenCity, *, last_try: bool) -> bool:
-    """False while nobody listens yet: a controller that has just started opens its socket a moment later."""
+    """Ask the controller to stop; False if it does not listen yet: it opens its socket a moment after its start."""
     try:
         ask(city.paths.socket, "stop")
     except Unavailable:
@@ -144,7 +147,7 @@ def _controller(city: OpenCity) -> dict[str, Any]:
 
 
 def _agents(city: OpenCity) -> tuple[list[dict[str, Any]], bool, str | None]:
-    """Their rows, whether the city is suspended, and what is wrong with a configuration that cannot be read."""
+    """The agents' rows, whether the city is suspended, and the problem of a configuration that cannot be used."""
     from lamplighter.app.agents import Agents
 
     rows: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Stopping a city's sessions without its controller."""
+"""Stops a city's sessions without its controller."""
 
 from datetime import timedelta
 
@@ -17,9 +17,10 @@ from lamplighter.store.url import open_proofs, open_store
 
 
 def stop_sessions(city: OpenCity) -> tuple[str, ...]:
-    """The agents that had to be stopped. The caller holds the controller's lock. Raises SessionsLeft.
+    """Stop all sessions and return the names of their agents. The caller holds the controller's lock.
 
-    A configuration that is wrong just now keeps nobody from stopping: then all that was started on this machine stops.
+    Raises SessionsLeft. Works with a broken configuration too: the sessions of every provider that was used on this
+    machine are stopped then.
     """
     names, within = set(used_here(city.paths)), Daemon().shutdown_timeout
     try:
@@ -53,7 +54,7 @@ async def _stop_each(city: OpenCity, names: list[str], within: timedelta) -> lis
 async def _stop(city: OpenCity, name: str, provider: SessionProvider, within: timedelta) -> Stopped:
     try:
         store = open_store(city.place, city.paths.city_id(), Wakes())
-    except LampError:  # no database, or nobody knows where: stopped all the same, and not on record
+    except LampError:  # no database, or its URL is unknown: stop all the same, without a record
         return await stop_all(provider, None, within=within)
     try:
         proofs = open_proofs(city.place)

@@ -1,4 +1,4 @@
-"""Joins the surfaces with the services behind them: tools over stdio, tools and API over HTTP."""
+"""Connects the surfaces with the services behind them: tools over stdio, tools and API over HTTP."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ from lamplighter.web.server import Part, Ready, Surface
 
 MCP_PATH = "/mcp"
 TOOL_WAIT = 20.0
-"""Seconds: less than agents' programs wait for a tool."""
+"""In seconds; shorter than agent programs wait for a tool."""
 
 
 def toolbox(
@@ -37,11 +37,11 @@ def toolbox(
     completion: CompletionService | None = None,
     automations: AutomationService | None = None,
 ) -> Toolbox:
-    """Beads and events are reached by a direct connection of the desk's own, which waits for a database for a while."""
+    """The desk reaches beads and events by a direct connection of its own, which waits TOOL_WAIT for the database."""
     own = replace(city, patience=Patience(TOOL_WAIT, _tell))
 
     def beads(act: Callable[[], Act]) -> BeadStore:
-        own.use(city.in_force)  # another than at the last call, where the configuration was changed
+        own.use(city.in_force)  # it may have changed since the last call
         return bead_store(own, act)
 
     return Toolbox(completion, automations, CityDesk(lambda: own.store, beads, own.clock, own.close))
@@ -59,7 +59,10 @@ def surface(
     chosen: Configurations | None = None,
     reached: Callable[[], Reached] = Reached,
 ) -> Surface:
-    """The API and `/mcp`, behind the city's tokens. The latter's library is half of the daemon, and often unused."""
+    """The API and `/mcp`, both behind the city's tokens.
+
+    `/mcp` is loaded at its first request: its library is half of the daemon, and often unused.
+    """
 
     def load() -> Endpoint:
         from lamplighter.mcp.server import HttpEndpoint
@@ -74,7 +77,10 @@ def surface(
 
 
 def serve_tools(city: OpenCity) -> None:
-    """Over standard input and output. Whoever can start this can read the city's files, and so is its owner."""
+    """Serve tools over standard input and output.
+
+    The caller is the city's owner: a process that can start this can read the city's files. Raises CopiedCity.
+    """
     city.need_own()
     aio.run(_serve_tools(city))
 

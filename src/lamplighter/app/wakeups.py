@@ -1,4 +1,4 @@
-"""Wake-ups from other processes, into this one's: the receiving end of the city's datagrams."""
+"""Receives the datagrams by which other processes of the city send wake-ups to this one."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ LONGEST = 4096
 
 @contextmanager
 def listening(place: Place, owner: str, wakes: Wakes) -> Iterator[None]:
-    """Publish what other processes say while the context lasts. PostgreSQL's store listens by itself."""
+    """Publish wake-ups from other processes to `wakes` within the context. The PostgreSQL store listens by itself."""
     if not isinstance(place, SqliteUrl):
         yield
         return

@@ -1,4 +1,4 @@
-"""Builds a city's parts and hands them down; the one place that names adapters and services together."""
+"""`OpenCity`: a located city whose configuration, store and beads are opened when first used."""
 
 import contextlib
 import os
@@ -34,9 +34,9 @@ def _say_nothing(_note: str) -> None:
 
 @dataclass(frozen=True)
 class OpenCity:
-    """A city as a command sees it: everything is opened when first asked for, so that short commands stay short.
+    """A city as a command sees it: everything is opened when first used, so that short commands stay fast.
 
-    `warn` is told in one line what the person should know beside the answer, such as that city.toml is broken.
+    `warn` gets one line for what the person should know beside the answer, such as that city.toml is broken.
     """
 
     settings: Settings
@@ -45,7 +45,7 @@ class OpenCity:
     ids: IdSource
     warn: Callable[[str], None] = _say_nothing
     patience: "Patience | None" = None
-    """How long its store waits for a database that is away; not at all where there is none."""
+    """How long the store waits for an unreachable database; None does not wait."""
 
     @cached_property
     def config(self) -> "LoadedCity":
@@ -62,16 +62,16 @@ class OpenCity:
         return found
 
     def use(self, found: "InForce") -> None:
-        """Take a configuration that was read already."""
+        """Use a configuration that was loaded already."""
         self.__dict__.update({"config": found.config, "in_force": found})
 
     def forget_config(self) -> None:
-        """The files are read again when next asked for."""
+        """Load the files again at the next use."""
         for name in ("config", "in_force"):
             self.__dict__.pop(name, None)
 
     def _refused(self) -> str | None:
-        """Why the running daemon keeps the old configuration although the files are right."""
+        """Why the running daemon keeps the old configuration although the files are valid; None if it does not."""
         if not self.paths.rejected.exists():
             return None
         from lamplighter.adapters.files.last_good import rejected
@@ -83,14 +83,17 @@ class OpenCity:
         return noted.reason
 
     def look_for_problems(self) -> None:
-        """Have the person warned also by commands that need nothing of the configuration."""
+        """Warn of a rejected configuration also in commands that do not use the configuration."""
         if self.is_questioned:
-            with contextlib.suppress(LampError):  # raised again by whoever needs it
+            with contextlib.suppress(LampError):  # raised again when it is needed
                 self.in_force  # noqa: B018  reading it warns
 
     @property
     def is_questioned(self) -> bool:
-        """Whether the daemon rejected the files: then they must be read whole before one setting of them counts."""
+        """Whether single settings must be read from the configuration in force instead of from city.toml.
+
+        That is so if it is loaded already, or if the daemon has rejected the files.
+        """
         return "in_force" in self.__dict__ or self.paths.rejected.exists()
 
     @cached_property
@@ -99,8 +102,8 @@ class OpenCity:
 
     @cached_property
     def store(self) -> DirectStore:
-        """A copy of a city can be read and not written: its rows may be the original's."""
-        city_id = self.paths.city_id()  # first: a directory that is no city yet is left as it is
+        """Read-only for a copied city, because the rows may be the original's."""
+        city_id = self.paths.city_id()  # first: raises before anything is created in a directory that is no city
         opened = self._direct(city_id)
         if self.original is None:
             return opened
@@ -108,9 +111,9 @@ class OpenCity:
 
     @cached_property
     def original(self) -> Path | None:
-        """The directory of the city that this one is a copy of; None for a city of its own, or a node of one.
+        """The directory of the city that this one is a copy of; None if it is not a copy, or is a node of that city.
 
-        A node has the id of its city and a `.gc` of its own, on PostgreSQL, which all of them share.
+        A node has its city's id but a `.gc` of its own; all nodes of a city share a PostgreSQL database.
         """
         found = original_of(self.paths.root, host())
         if found is None or (isinstance(self.place, PostgresUrl) and not found.same_node):
@@ -123,7 +126,7 @@ class OpenCity:
             self.warn(f"{refusal.message} {refusal.hint}")
 
     def need_own(self) -> None:
-        """Raises CopiedCity: what starts, stops or signals must not do it to the agents of another city."""
+        """Raises CopiedCity for a copy, which must not start, stop or signal the agents of its original."""
         if self.original is not None:
             raise CopiedCity(self.paths.root, self.original)
 
@@ -141,7 +144,7 @@ class OpenCity:
         return bead_store(self)
 
     def load_config(self, *, strict: bool = False) -> "LoadedCity":
-        """Read anew. Raises ConfigInvalid with every problem; `strict` counts notes among them."""
+        """Load the files again. Raises ConfigInvalid with every problem; `strict` counts notes as problems."""
         from lamplighter.adapters.files.layers import load_city
 
         return load_city(self.paths.root, env=self.settings.env, strict=strict)
@@ -169,14 +172,14 @@ class OpenCity:
         return read_formula(name, self.formula_layers(rig))
 
     def close(self) -> None:
-        """What is asked for afterwards is opened anew."""
+        """Close the store; it is opened again at the next use."""
         self.__dict__.pop("beads", None)
         store: DirectStore | None = self.__dict__.pop("store", None)
         if store is not None:
             store.close()
 
     def _store_url(self) -> str:
-        """The store's URL without reading the whole configuration, where city.toml alone can say it."""
+        """The store URL, without loading the whole configuration if city.toml alone decides it."""
         from_env = self.settings.env.get("LAMP_STORE_URL")
         if self.is_questioned:
             try:
@@ -189,7 +192,7 @@ class OpenCity:
         try:
             tree = toml_text.parse(self.paths.config.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError):
-            return self.config.city.store.url  # told with file and line
+            return self.config.city.store.url  # raises the error with file and line
         store = tree.get("store", {})
         if "include" in tree or not isinstance(store, dict) or not isinstance(store.get("url", ""), str):
             return self.config.city.store.url
@@ -198,7 +201,7 @@ class OpenCity:
 
 
 def locate(settings: Settings) -> CityPaths:
-    """The city that was named, else the one around the working directory."""
+    """The city named by flag or environment, else the one around the working directory."""
     return city_at(settings.city) if settings.city is not None else find_city(settings.cwd)
 
 

@@ -1,4 +1,4 @@
-"""A worker: the run pipeline alone, beside a controller or without one; it fires nothing and looks after no agent."""
+"""The worker process: runs only the run pipeline, with or without a controller; fires nothing, keeps no agents."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -52,7 +52,7 @@ class NeedsPostgres(UsageError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was said on the command line: rigs with their paths here, all that are here where none is; a node's name."""
+    """The command line: rigs with their local paths (empty for all rigs found here), and the name of the node."""
 
     rigs: Mapping[str, Path]
     name: str | None = None
@@ -60,7 +60,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Working:
-    """What a person wants to know once it works."""
+    """What `lamp worker` tells a person once it runs."""
 
     city: str
     root: Path
@@ -69,7 +69,7 @@ class Working:
 
 
 def run_worker(settings: Settings, wanted: Wanted, *, started: Callable[[Working], None]) -> None:
-    """Work until told to stop. Raises NeedsPostgres, NodeTaken, and whatever is wrong with the city's files."""
+    """Work until told to stop. Raises NeedsPostgres, NodeTaken, UsageError, and the errors of the city's files."""
     if wanted.name is not None and (wrong := plain_name(wanted.name)):
         raise UsageError(f"--name: {wrong}.")
     descriptors.raise_limit()
@@ -107,7 +107,7 @@ class _Worker:
             await self._lifetime.supervise(children)
 
     async def _build(self, stack: AsyncExitStack, member: Membership, node: Node, config: LoadedCity) -> list[Child]:
-        """The parts in the order they start, with their undoing on the stack."""
+        """Build the children in their starting order; `stack` undoes what is opened here."""
         opened, city = self._opened, config.city
         http = HttpServer(opened, member.store, LOOPBACK, 0, lambda: loops.active, shared=True, kept=self._listener)
         http.open()
@@ -133,7 +133,7 @@ class _Worker:
         ]
 
     def _phases(self, city: City, member: Membership, loops: AutomationLoops, rig_claims: RigClaims) -> list[Phase]:
-        """What a controller does for the city falls to the oldest worker where there is none."""
+        """The phases of a tick; without a controller the oldest worker does the duties for the whole city too."""
         upkeep = Housekeeping(member.store, member.proofs, self._opened.clock, member.owner.id, actor=KIND)
         shared = LeaderDuties(member.store, self._opened.clock, self._opened.ids, rig_claims.me)
         for_city = [*loops.endings(city), *shared.phases(city), *loops.upkeep().of_city(city)]
@@ -177,7 +177,7 @@ class _Worker:
         return ConfigFiles(self._opened.paths, self._opened.clock)
 
     def _in_force(self) -> LoadedCity:
-        """What to start with: the last good configuration where the files are broken."""
+        """The configuration to start with: the last good one if the files are broken."""
         found = in_force(self._opened.paths.root, self._opened.settings.env)
         if found.note is not None:
             log.get().warning("config.last_good_in_force", reason=found.problem, note=found.note)
@@ -187,12 +187,12 @@ class _Worker:
         return self._with_rigs(found.config)
 
     def _keep(self, config: LoadedCity) -> None:
-        """For the next start with broken files; a controller in the same directory sees to it itself."""
+        """Keep the configuration as the last good one, unless a controller in the same directory does so itself."""
         if controller_pid(self._opened.paths.lock) is None:
             self._record().accepted(config)
 
     def _load(self) -> LoadedCity:
-        """The city as its files say it, with rigs where this machine has them. Raises ConfigInvalid, NotFound."""
+        """Load the files, with this machine's paths of rigs. Raises ConfigInvalid, NotFound."""
         return self._with_rigs(load_city(self._opened.paths.root, env=self._opened.settings.env))
 
     def _with_rigs(self, loaded: LoadedCity) -> LoadedCity:
@@ -205,7 +205,7 @@ class _Worker:
 
 
 def _placed(city: City, paths: Mapping[str, Path]) -> City:
-    """Raises NotFound for a rig that the city does not know."""
+    """The city with these paths of rigs. Raises NotFound for an unknown rig."""
     known = [rig.name for rig in city.rigs]
     for name in paths:
         if name not in known:

@@ -31,14 +31,14 @@ def _agents(*, tells_problems: bool = False) -> "Agents":
 
 
 def _own_agents() -> "Agents":
-    """For what agents call from inside their session: it waits for a database that is away for a while."""
+    """For commands that agents call from inside their session: waits for an unreachable database for a while."""
     from lamplighter.app.agents import Agents
 
     return Agents(patient_city())
 
 
 def _do(name: str, act: "Callable[[Agents, Named], object]", text: str, **fields: bool) -> None:
-    """One act on one agent: what became of it as JSON, or the sentence a person reads."""
+    """Perform one action on one agent and print the result: `fields` as JSON, or `text` for a person."""
     agents = _agents()
     act(agents, agents.named(name))
     output.record({"name": name, **fields}, text)
@@ -113,7 +113,7 @@ def _follow(agents: "Agents", who: "Named", before: str) -> None:
 
 
 def _beyond(before: str, now: str) -> str:
-    """What came since; all of it where the output was cut or begins anew."""
+    """The output since `before`; all of it if the output was truncated or started anew."""
     return now.removeprefix(before).removeprefix("\n")
 
 
@@ -127,7 +127,7 @@ def attach(name: str) -> None:
         click.echo(json.dumps({"name": name, "command": list(command)}))
         return
     sys.stdout.flush()
-    os.execvp(command[0], command)  # noqa: S606  the terminal is handed over
+    os.execvp(command[0], command)  # noqa: S606  the command takes over the terminal
 
 
 @agent.command("nudge")

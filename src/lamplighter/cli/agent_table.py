@@ -11,7 +11,7 @@ COLUMNS = {
 
 
 def shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows for people: times by their clock, the end of a quarantine beside its reason."""
+    """Rows for people: times in the local zone, the end of a quarantine beside its reason; unchanged for JSON."""
     if output.wants_json():
         return rows
     found = []

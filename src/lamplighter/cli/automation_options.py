@@ -1,4 +1,4 @@
-"""The options that describe an automation on the command line, and the definition they come to."""
+"""The command line options that describe an automation, and their translation into a definition."""
 
 import re
 from collections.abc import Callable
@@ -71,7 +71,7 @@ _OPTIONS = [
 
 
 def definition_of(options: dict[str, Any], path: Path | None) -> dict[str, Any]:
-    """The keys of an automation.toml that the options come to; only what was given."""
+    """The options as keys of an automation.toml; only those that were given."""
     body: dict[str, Any] = {key: options[key] for key in _PLAIN if options.get(key) is not None}
     body |= {key: options[key] for key in ("catch_up", "retry", "rig", "formula") if options.get(key) is not None}
     if options.get("exec_") is not None:

@@ -1,4 +1,4 @@
-"""What every command shares: `--city` and `--json` anywhere on the line, groups that load a noun only when named."""
+"""What every command shares: `--city` and `--json` anywhere on the line, and groups that load commands on demand."""
 
 import importlib
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class LampCommand(click.Command):
-    """A command that takes `--city PATH` and `--json`, wherever on the line they stand."""
+    """A command that accepts `--city PATH` and `--json` anywhere on the line."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -29,7 +29,7 @@ class LampGroup(click.Group):
     command_class = LampCommand
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]] | None = None, **kwargs: Any) -> None:
-        """`lazy`: command name to (module, one line of help); the module's `command` is loaded when it is named."""
+        """`lazy` maps a command name to (module, one line of help); the module's `command_for` is called on demand."""
         super().__init__(*args, **kwargs)
         self._lazy = dict(lazy or {})
         self.params += _common()
@@ -46,7 +46,7 @@ class LampGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]  # click empties the list while it looks whether an option was meant
+        name = args[0]  # click empties the list while it checks for a mistyped option
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
@@ -71,13 +71,13 @@ def group(help_text: str) -> LampGroup:
 def city(*, tells_problems: bool = False) -> "OpenCity":
     """The city this command is about, opened once and closed when the command ends.
 
-    What is wrong with its files is told in one line on standard error, unless the command `tells_problems` itself.
+    Problems of its files are printed in one line on standard error, unless the command `tells_problems` itself.
     """
     return _opened(patient=False, tells_problems=tells_problems)
 
 
 def patient_city() -> "OpenCity":
-    """The same for what agents call from inside their work: it waits for a database that is away for a while."""
+    """Like `city`, for commands that agents call during their work: waits for an unreachable database for a while."""
     return _opened(patient=True, tells_problems=False)
 
 

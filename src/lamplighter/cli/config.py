@@ -1,4 +1,4 @@
-"""`lamp config`: what city.toml and the files it names come to."""
+"""`lamp config`: the configuration that city.toml and the files it names result in."""
 
 import click
 

@@ -97,7 +97,7 @@ def delete(name: str) -> None:
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Only what was given; a path is read from the working directory, and an address is left to be refused."""
+    """The options that were given; a path is made absolute, but a remote address is passed on, to be refused later."""
     body = {key: options[key] for key in _PLAIN if options[key] is not None}
     path = options["path"]
     if path is not None:

@@ -25,7 +25,7 @@ def settings() -> Any:
 
 
 def _as_typed(root: Path) -> str:
-    """How to call this very program about this city from the directory the reader stands in."""
+    """How to call this program for this city from the working directory."""
     import shutil
 
     program = "lamp" if shutil.which("lamp") else os.path.relpath(sys.argv[0])
@@ -70,13 +70,13 @@ def run_foreground() -> None:
 
 
 def _if_written(say: Callable[[], None]) -> None:
-    """What it says is lost where its reader is gone or its disk full; the city runs on."""
+    """Print; if the reader is gone or the disk is full, the output is dropped and the city keeps running."""
     try:
         say()
         sys.stdout.flush()
     except OSError:
         with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else what is held back fails again later
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else flushing the buffer fails again later
 
 
 @click.command("up", cls=LampCommand, context_settings=CONTEXT)
@@ -181,7 +181,7 @@ def status(*, watch: bool, every: float) -> None:
         time.sleep(every)
         if not output.wants_json():
             click.clear()
-        city().forget_config()  # it may be another by now
+        city().forget_config()  # it may have changed
         _show_status()
 
 
@@ -194,7 +194,7 @@ def _show_status() -> None:
 
         value = city_status(city())
     elif value["controller"]["config_error"]:
-        city()  # says on standard error what is broken, as every command does
+        city()  # prints the problem on standard error, as every command does
     controller = value["controller"]
     running = controller["running"]
     state = f"running, process {controller['pid']}, since {output.local(controller['since'])}" if running else "stopped"

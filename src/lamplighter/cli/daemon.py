@@ -78,7 +78,7 @@ def install(*, system: bool, only_print: bool) -> None:
     from lamplighter.app import service_units
 
     opened = city()
-    opened.need_own()  # the unit is named by the city's id
+    opened.need_own()  # the unit's name contains the city's id
     unit = service_units.unit_for(opened.paths, opened.settings.env, system=system)
     if only_print:
         output.record({"path": str(unit.path), "content": unit.content}, unit.content.rstrip("\n"))

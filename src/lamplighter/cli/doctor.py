@@ -1,4 +1,4 @@
-"""`lamp doctor`: what is wrong with a city, and mending it."""
+"""`lamp doctor`: finds what is wrong with a city, and repairs some of it."""
 
 import click
 

@@ -28,7 +28,7 @@ def hook(agent: str | None, *, inject: bool) -> None:
     except LampError:
         if not inject:
             raise
-        found = NOTHING  # a hook that fails must not stop the agent that asks
+        found = NOTHING  # a failing hook must not stop the agent that calls it
     if inject:
         if found:
             click.echo(REMINDER.format(work=output.plain(found.text.strip())))

@@ -1,4 +1,4 @@
-"""`lamp init`: a city from nothing, or what is missing of one."""
+"""`lamp init`: creates a city, or what is missing of one."""
 
 from pathlib import Path
 

@@ -64,7 +64,7 @@ def check(agent: str | None, *, inject: bool) -> None:
     """How many messages are unread; fails when there are none."""
     try:
         if inject:
-            base.city()  # opened first, it does not wait: a reminder must not keep the agent's program waiting
+            base.city()  # opened first without patience: a reminder must not make the agent's program wait
         found = _box().check(_reader(agent))
     except LampError:
         if not inject:

@@ -1,4 +1,4 @@
-"""The root command: which nouns there are, and how an error becomes an exit code."""
+"""The root command: the list of commands, and how an error becomes an exit code."""
 
 import json
 import os
@@ -54,7 +54,10 @@ root = LampGroup(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit code: 0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable, 6 the city is gone."""
+    """Run a command and return its exit code.
+
+    0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable, 6 the city is gone, 130 interrupted.
+    """
     as_json = "--json" in arguments
     try:
         _need_text(arguments)
@@ -84,7 +87,7 @@ def _ended_by(error: BaseException, *, as_json: bool) -> int:
 
 
 def _need_text(arguments: Sequence[str]) -> None:
-    """Bytes that are no text would fail only in the middle, where they are to be stored or shown."""
+    """Raises UsageError for arguments that are not UTF-8: they would fail only later, when stored or shown."""
     for argument in arguments:
         try:
             argument.encode()
@@ -96,7 +99,7 @@ def _need_text(arguments: Sequence[str]) -> None:
 
 
 def _leave_quietly() -> None:
-    """The reader left: nothing more can be told, also not by the interpreter's own flush at the end."""
+    """Redirect standard output to nowhere: its reader left, and the interpreter's final flush would fail too."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

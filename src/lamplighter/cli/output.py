@@ -34,12 +34,12 @@ def wants_json() -> bool:
 
 
 def record(value: Mapping[str, Any], text: str) -> None:
-    """One thing: its JSON shape, or the sentence a person reads."""
+    """Print one thing: its JSON shape, or the sentence for a person."""
     click.echo(json.dumps(value) if wants_json() else text)
 
 
 def table(values: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, empty: str) -> None:
-    """Many things: a JSON list, or a table of `columns` (heading to key); `empty` when there are none."""
+    """Print many things: a JSON list, or a table of `columns` (heading to key); `empty` if there are none."""
     if wants_json():
         click.echo(json.dumps(list(values)))
         return
@@ -54,7 +54,7 @@ def table(values: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, em
 
 
 def fields(value: Mapping[str, Any], shown: Mapping[str, Any]) -> None:
-    """One thing in detail: its JSON shape, or a line for each of `shown` that has a value."""
+    """Print one thing in detail: its JSON shape, or a line for each entry of `shown` that has a value."""
     if wants_json():
         click.echo(json.dumps(value))
         return
@@ -65,7 +65,7 @@ def fields(value: Mapping[str, Any], shown: Mapping[str, Any]) -> None:
 
 
 def fail(error: LampError, *, as_json: bool) -> int:
-    """Say what happened and what to do next, on standard error; the exit code."""
+    """Print the error and what to do next on standard error; returns the exit code."""
     if as_json:
         problem = {"type": error.kind.value, "title": type(error).__name__, "detail": error.message, "hint": error.hint}
         click.echo(json.dumps(problem), err=True)
@@ -77,7 +77,7 @@ def fail(error: LampError, *, as_json: bool) -> int:
 
 
 def note(text: str) -> None:
-    """Something to know beside the answer, in one line on standard error; told once a command."""
+    """Print a note beside the answer, in one line on standard error; each text once per command."""
     context = click.get_current_context(silent=True)
     told = context.find_root().meta.setdefault("lamp.notes", set()) if context is not None else set()
     if text not in told:
@@ -87,7 +87,7 @@ def note(text: str) -> None:
 
 
 def local(text: str | None) -> str:
-    """An RFC 3339 time as the reader's clock shows it."""
+    """An RFC 3339 time in the local time zone."""
     return "" if text is None else datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -114,7 +114,7 @@ def _cell(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` without what would steer a terminal: whoever writes an event must not rule the screen of its reader."""
+    """`text` without terminal control characters: the writer of an event must not control the reader's terminal."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 

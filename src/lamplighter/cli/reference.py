@@ -1,4 +1,4 @@
-"""The reference page of the commands, written from the commands themselves."""
+"""Generates the reference page of the commands from their definitions."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ COMMON = {"--city", "--json", "--help", "-h"}
 
 
 def reference() -> str:
-    """The page docs/reference/commands.md; a test holds the two equal."""
+    """The content of docs/reference/commands.md; a test checks that they are equal."""
     head = [
         "# Commands",
         "",

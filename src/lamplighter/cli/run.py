@@ -169,7 +169,7 @@ def retry(run_id: str, wait: bool) -> None:  # noqa: FBT001  click passes flags 
 
 
 def finish(opened: "OpenCity", run_id: str, *, here: bool, wait: bool) -> None:
-    """After a run was fired: it was worked here where there is no daemon; wait where asked, and say how it went."""
+    """Print a fired run: its result if it was executed `here`, or after waiting for its end; else its present state."""
     from lamplighter.app.run_commands import shown, watch
 
     if here:

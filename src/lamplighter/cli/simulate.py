@@ -1,4 +1,4 @@
-"""`lamp simulate`: the coming days, foretold."""
+"""`lamp simulate`: what would fire in the coming days."""
 
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ def simulate(days: float, start: str | None, limit: int) -> None:
 
 
 def _day(text: str) -> datetime:
-    """A date begins at midnight where the reader is."""
+    """Parse a date or time in the local zone; a date alone means its midnight. Raises UsageError."""
     try:
         return datetime.fromisoformat(text).astimezone().astimezone(UTC)
     except ValueError:

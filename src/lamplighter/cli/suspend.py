@@ -1,4 +1,4 @@
-"""`lamp suspend` and `lamp resume`: the whole city at rest."""
+"""`lamp suspend`, `lamp pause` and `lamp resume`: for the whole city."""
 
 import click
 

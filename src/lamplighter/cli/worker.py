@@ -1,4 +1,4 @@
-"""`lamp worker`: a process that takes runs to their end, on this machine or on another."""
+"""`lamp worker`: a process that executes runs, on the controller's machine or on another."""
 
 from pathlib import Path
 

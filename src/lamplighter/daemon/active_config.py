@@ -1,4 +1,4 @@
-"""What the loops around automations work with, as the configuration in force says it; swapped whole on a reload."""
+"""The configuration in force for the automation loops, swapped as a whole on a reload, with a clock guard and tasks."""
 
 import asyncio
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ class ActiveConfig:
     rules: Rules
     env: Mapping[str, str] = field(default_factory=dict)
     reach: Reach | None = None
-    """What this process may take, in a city whose work several nodes share; None takes everything."""
+    """What this process may take when several nodes share the city's work; None means everything."""
 
     _envs: dict[str | None, dict[str, str]] = field(default_factory=dict)
-    """Environments that commands of a rig share."""
+    """Cache of the environments for commands, by rig; None stands for commands outside any rig."""
 
     def swap(self, city: City, rules: Rules) -> None:
         self.city, self.rules = city, rules
@@ -51,7 +51,7 @@ class ActiveConfig:
         return str(self.city.rig_path(found))
 
     def env_of(self, rig: str | None) -> dict[str, str]:
-        """Shared by all who ask: nobody changes it."""
+        """The environment for the rig's commands; cached and shared, so callers must not change it."""
         if rig not in self._envs:
             self._envs[rig] = command_environment(self.city, rig, parent=self.env)
         return self._envs[rig]
@@ -66,7 +66,7 @@ async def check_skew(store: Store) -> None:
 
 @dataclass
 class ClockGuard:
-    """Asks the database's time now and then; a machine whose clock is off takes no work."""
+    """Checks the clock against the database's at most once in CLOCK_EVERY; a skewed machine must take no work."""
 
     store: Store
     clock: Clock
@@ -83,7 +83,7 @@ class ClockGuard:
 
 @dataclass
 class Tasks:
-    """Work done aside: counted, waited for at the end, and logged where it fails."""
+    """Background tasks: kept in a set, awaited at the end, and logged when they fail."""
 
     running: set["asyncio.Task[None]"] = field(default_factory=set)
     freed: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,4 +1,4 @@
-"""The parts that fire and run automations, built together: their loops, their phases, and what a reload swaps."""
+"""Builds the parts that fire and run automations: their loops, their phases, and the configuration a reload swaps."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ TIDY_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Outside:
-    """What these parts need from beyond the store; `beads` is the outside bead store, where the city has one."""
+    """What these parts need besides the store; `beads` returns the external bead store of a city that has one."""
 
     runner: CommandRunner
     formula: FindFormula
@@ -92,7 +92,7 @@ class AutomationLoops:
         me: review.Worker,
         only: str | None = None,
     ) -> "AutomationLoops":
-        """`only` is for a command that works the one run it fired itself."""
+        """`only` restricts the dispatcher to one run: for a command that carries out the run it fired itself."""
         active = ActiveConfig(city, rules, outside.env)
         guard = ClockGuard(store, clock)
         given = outside.agents
@@ -119,11 +119,11 @@ class AutomationLoops:
         self.dispatcher.listen(waker)
 
     def children(self) -> list[Child]:
-        """Stopped from the end: first nothing fires any more, then what runs is ended."""
+        """The supervisor stops the last child first: the scheduler stops firing before the runs under way are ended."""
         return [*self.pipeline(), Child("scheduler", self.scheduler.loop)]
 
     def pipeline(self) -> list[Child]:
-        """What takes runs to their end, and fires none."""
+        """The loops that carry runs to their end; they fire none."""
         within = self.active.city.daemon.shutdown_timeout + STOP_EXTRA
         stop = self.dispatcher.stop
         return [
@@ -132,7 +132,7 @@ class AutomationLoops:
         ]
 
     def tidy_phase(self) -> Phase:
-        """What a dead process of this node left of runs that have ended; one that is alone looks at its start."""
+        """Removes what a dead process of this node left of ended runs; a process that is alone does so at its start."""
         return Phase("tidy", self.worker.tidy, at_most_every=TIDY_EVERY)
 
     def phases(self, city: City) -> list[Phase]:
@@ -147,7 +147,7 @@ class AutomationLoops:
         return RunRetention(self.store, self.clock, self.agents, self.artifacts)
 
     def endings(self, city: City) -> list[Phase]:
-        """Ends of runs that somebody has to notice."""
+        """Phases that notice what no worker reports: overdue and lost runs, and closed wisps."""
         found = [
             Phase("finalizer", self.finalizer.tick),
             Phase("wisps_closed", self.finalizer.end_wisps, topics=(BEADS,)),
@@ -159,11 +159,11 @@ class AutomationLoops:
         return found
 
     def write(self, tx: Tx, declared: Declared) -> Synced:
-        """Put on record what a configuration declares, in the transaction that brings it into force."""
+        """Store the automations a configuration declares, in the transaction that brings it into force."""
         return write_declared(tx, declared, ids=self.ids, act=Act(ACTOR, self.clock.now()))
 
     async def work_off(self) -> None:
-        """Work until nothing is due and nothing is under way, with leases kept and calls to stop heard."""
+        """Work until nothing is due or under way; meanwhile leases are renewed and called-off runs are stopped."""
         watching = spawn(self.worker.loop(), name="watch")
         try:
             await self.dispatcher.drain()
@@ -175,7 +175,7 @@ class AutomationLoops:
             await asyncio.wait({watching})
 
     async def close(self) -> None:
-        """What is still under way is let go of, not ended: whoever comes next on this node takes it up."""
+        """Cancel the tasks under way without ending their runs: the next process on this node adopts those."""
         await self.dispatcher.handling.drop()
         await self.worker.tasks.drop()
         await self.conditions.stop()

@@ -1,4 +1,4 @@
-"""Condition checks: run aside, side by side, each with its own time limit; those that pass fire their trigger."""
+"""Condition checks: run in the background, in parallel, each with a time limit; one that passes fires its trigger."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class _Check:
 
 @dataclass
 class Conditions:
-    """A round asks every condition whose floor has passed; one that is still being asked is left to its round."""
+    """Each tick starts the checks of all conditions whose interval has passed, except those that are still running."""
 
     store: Store
     clock: Clock
@@ -43,7 +43,7 @@ class Conditions:
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
 
     async def tick(self) -> int:
-        """Start a round aside; returns how many checks it started."""
+        """Start the due checks in the background; returns how many are due, including those still running."""
         checks = await self.store.read(self._due)
         for check in checks:
             key = (check.trigger.automation, check.trigger.id)
@@ -97,7 +97,7 @@ class Conditions:
 
 
 def check_command(active: ActiveConfig, row: AutomationRow, gate: Condition) -> Command:
-    """The check of a condition, the same whether the daemon or a person asks."""
+    """The command that checks a condition; the same for the daemon and for a person who runs the check."""
     env = active.env_of(row.rig) | {"LAMP_AUTOMATION": row.scoped_name}
     if row.path is not None:
         env["AUTOMATION_DIR"] = row.path.rpartition("/")[0]

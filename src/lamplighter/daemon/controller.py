@@ -88,7 +88,7 @@ def _events(city: City, upkeep: Housekeeping, exporter: Exporter, automations: A
 
 
 def _records(city: City, upkeep: Housekeeping) -> list[Phase]:
-    """Runs before their trigger events, which are kept while a run that is under way speaks of them."""
+    """Runs are pruned before trigger events; a trigger event is kept while its run has not ended."""
     kept = city.retention
     wanted = (
         ("runs", kept.runs, retention.prune_runs),

@@ -1,7 +1,7 @@
 """The optional export of events to `.gc/events.jsonl`: one JSON object a line, rotated, each event once.
 
-The file itself tells how far it has come: after a crash a half-written last line is cut off and writing goes on
-behind the last whole one.
+The position is read from the file itself: after a crash a half-written last line is cut off, and the export continues
+after the last whole line.
 """
 
 import json
@@ -33,7 +33,7 @@ class Exporter:
 
     @property
     def cursor(self) -> int | None:
-        """The last seq written, once known: retention spares what lies behind it."""
+        """The seq up to which events are exported, None while unknown; retention keeps the events after it."""
         return self._cursor
 
     async def tick(self) -> int:
@@ -43,7 +43,7 @@ class Exporter:
                 self._cursor = last_seq(self._path)
             return await self._write_new()
         except OSError as error:
-            self._cursor = None  # what reached the file is read from it again
+            self._cursor = None  # the next tick reads the position from the file again
             raise Unavailable(
                 f"{self._path} cannot be written: {error.strerror}.",
                 hint="Free the disk or mend its mode; the export catches up by itself.",
@@ -104,7 +104,7 @@ def _last_seq_of(path: Path) -> int | None:
 
 
 def _backwards(file: BinaryIO, position: int) -> Iterator[bytes]:
-    """The lines, last one first; to begin with, what follows the last line's end, which is nothing in good order."""
+    """Yields what follows the last newline, which is empty in an intact file, then the lines from last to first."""
     rest = b""
     while position > 0:
         step = min(BLOCK, position)
@@ -118,5 +118,5 @@ def _backwards(file: BinaryIO, position: int) -> Iterator[bytes]:
 def _seq(line: bytes) -> int | None:
     try:
         return int(json_text.parse(line)["seq"])
-    except (ValueError, KeyError, TypeError):  # somebody else wrote there
+    except (ValueError, KeyError, TypeError):  # not a line of this export
         return None

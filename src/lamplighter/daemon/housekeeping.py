@@ -1,4 +1,4 @@
-"""Housekeeping phases: wisps, retention, the dead, the clock."""
+"""Housekeeping phases: closed wisps, retention, dead owners, the clock and file descriptors."""
 
 import asyncio
 from collections.abc import Callable
@@ -64,7 +64,10 @@ class Housekeeping:
         return pruned
 
     async def expire_dead(self) -> int:
-        """Raises ProofLost when others may think this process dead: it must not go on under its name."""
+        """Expire owners whose process is dead; returns how many.
+
+        Raises ProofLost when other processes may take this one for dead: it must not go on under its name.
+        """
         await asyncio.to_thread(self.proofs.check, self.owner)
         buried = await owners.expire_dead(self.store, self.proofs, self.owner, act=Act(self.actor, self.clock.now()))
         for owner in buried:
@@ -77,6 +80,6 @@ class Housekeeping:
 
 
 async def check_descriptors() -> None:
-    """Raises OutOfDescriptors while starts are refused, so that it is told also where nobody starts anything."""
+    """Raises OutOfDescriptors while starts are refused, so that the shortage is reported even if nothing is started."""
     if descriptors.are_short():
         raise descriptors.OutOfDescriptors

@@ -1,4 +1,4 @@
-"""A changed configuration: built and written whole, then swapped in between two phases; else the old one stays."""
+"""Reloads a changed configuration: built and stored as a whole, then swapped in between two phases, or not at all."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,8 +21,10 @@ TOPIC = "config"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration that is ready to come into force. `write` runs in one transaction with the event that tells of
-    it; `swap` follows the commit, waits for nothing and cannot fail half-way.
+    """A configuration that is ready to come into force.
+
+    `write` runs in one transaction with the reload event; `swap` runs after the commit, does not wait and cannot fail
+    half-way.
     """
 
     write: Callable[[Tx], object] | None
@@ -30,7 +32,7 @@ class Candidate:
 
 
 class NotInForce(LampError):
-    """The files are right, and yet could not be brought into force just now."""
+    """The files are valid, but their configuration could not be brought into force just now."""
 
     def __init__(self, error: LampError) -> None:
         super().__init__(
@@ -41,7 +43,7 @@ class NotInForce(LampError):
 
 @dataclass
 class Reloader:
-    """`touch` says that a file may have changed; this phase's next tick looks. `error` is why the old one stays."""
+    """`touch` says that a file may have changed; the next tick loads the files. `error` is why the old one stays."""
 
     current: LoadedCity
     load: Callable[[], LoadedCity]
@@ -51,7 +53,7 @@ class Reloader:
     error: str | None = None
     bound: Sequence[str] = CONTROLLER_BINDS
     tells: bool = True
-    """Whether this process tells the city of it; one that works beside a controller does not."""
+    """Whether this process appends reload events; a worker process beside a controller does not."""
     record: ConfigRecord | None = None
     _touched: bool = False
     _waiting: list[asyncio.Future[str | None]] = field(default_factory=list)
@@ -67,7 +69,7 @@ class Reloader:
         return answer
 
     async def begin(self, problem: str | None) -> None:
-        """Put on record what the city starts with; `problem`, which was told already, is why the files are not it."""
+        """Record what the city starts with; `problem`, already reported, is why it is not the configuration on disk."""
         if problem is None:
             await self._accepted(self.current)
         else:
@@ -85,7 +87,7 @@ class Reloader:
         except LampError:
             raise
         except Exception as error:
-            self.error = f"The files could not be looked at: {error!r}"  # a bug; nobody must hear that all is well
+            self.error = f"The files could not be looked at: {error!r}"  # a bug; must not be answered as success
             raise
         finally:
             for answer in waiting:
@@ -111,7 +113,7 @@ class Reloader:
                 assert_never(verdict)
 
     async def _bring_into_force(self, new: LoadedCity, changed: list[str]) -> None:
-        """Raises NotInForce after a failure that may pass; the old one is then in force as before, in every part."""
+        """Raises NotInForce after a failure that may pass; every part then keeps the old configuration."""
         try:
             candidate = await self.build(new)
             payload: dict[str, object] = {"revision": new.revision, "changed": changed}
@@ -144,7 +146,7 @@ class Reloader:
     async def _reject(self, why: str, *, readable: bool) -> None:
         await self._rejected(why, readable=readable)
         if why == self.error:
-            return  # told already; an editor may save the same mistake many times
+            return  # reported already; an editor may save the same mistake many times
         self.error = why
         log.get().warning("config.rejected", reason=why)
         await self._tell_rejected(why)

@@ -1,4 +1,4 @@
-"""What runs leave behind is kept for a while: artifacts, worktrees, the ledger of side effects."""
+"""Retention of what runs leave behind: session outputs, artifacts, worktrees and the ledger of side effects."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,11 +27,11 @@ class RunRetention:
     artifacts: ArtifactStore
 
     def phases(self, city: City) -> list[Phase]:
-        """Before the runs themselves are pruned: a run that is gone could not name what it left."""
+        """These come before the phase that prunes runs, because only a run's row names what the run left behind."""
         return [*self.of_node(city), *self.of_city(city)]
 
     def of_node(self, city: City) -> list[Phase]:
-        """What only the node it lies on can do."""
+        """Phases for files, which only the node that has them can prune."""
         found = [Phase("run_outputs", self._cleanup, at_most_every=OUTPUTS_EVERY)]
         kept = city.retention
 
@@ -59,7 +59,7 @@ class RunRetention:
         return found
 
     async def prune_artifacts(self, keep: timedelta) -> int:
-        """The artifact first, then its record: one that could not be deleted is tried again."""
+        """Delete each artifact before its record, so that a failed deletion is tried again."""
         old = await self.store.read(artifacts.old, before=self.clock.now() - keep)
         for row in old:
             await self.artifacts.delete(row.key)
@@ -72,7 +72,10 @@ class RunRetention:
         return await self.store.transact(retention.prune_effects, before=self.clock.now() - keep)
 
     async def discard_worktrees(self, keep: timedelta) -> int:
-        """Those of this machine that were kept for what was not merged; commits stay on their branches."""
+        """Remove worktrees that this node's runs, ended at least `keep` ago, still have; returns how many were tried.
+
+        Uncommitted changes are lost; commits stay on their branches.
+        """
         before, node = self.clock.now() - keep, self.agents.me.node
         rows = await self.store.read(lambda tx: tx.runs.with_worktree(node, before=before, limit=WORKTREES_AT_ONCE))
         for row in rows:

@@ -1,4 +1,4 @@
-"""Open gates become runs: due triggers found by index, events by type, the next wake-up exactly when one is due."""
+"""Fires triggers whose gate is open: due ones are found by index, events by type; it wakes exactly when one is due."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ LOCKED_ELSEWHERE = timedelta(seconds=1)
 
 @dataclass
 class Scheduler:
-    """One tick shows new events to the triggers that listen and fires what is due; idle, it is one small read."""
+    """One tick shows new events to the triggers that listen and fires the due ones; an idle tick is one small read."""
 
     store: Store
     clock: Clock
@@ -38,12 +38,12 @@ class Scheduler:
     active: ActiveConfig
     guard: ClockGuard
     worker: Worker
-    """Starts what it has room for with the firing itself."""
+    """Starts as many of the fired runs as it has slots for, in the transaction that fires them."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     position: int | None = None
-    """The last event whose type was shown to triggers."""
+    """The seq of the last event whose type was shown to triggers."""
     _read: Reading | None = None
-    """The clocks at the last tick."""
+    """The wall clock and the monotonic clock at the last tick."""
     _next: datetime | None = None
     _stuck: bool = False
 
@@ -62,7 +62,7 @@ class Scheduler:
         return min(max(left, timedelta(0)), POLL)
 
     async def tick(self) -> list[str]:
-        """Fire what is due now, in a bounded number of rounds; returns the runs. Raises ClockSkewed instead."""
+        """Fire what is due, in a bounded number of rounds; returns the runs. Raises ClockSkewed before it fires any."""
         await self.guard.check()
         await self._notice_clock_set_back()
         if self.position is None:
@@ -84,11 +84,14 @@ class Scheduler:
         return fired
 
     async def _notice_clock_set_back(self) -> None:
-        """Since the last tick by the two clocks, before the first one by the times on record."""
+        """Adjust stored times after the wall clock was set back. Raises ClockSkewed if only this machine's clock was.
+
+        Between ticks it compares wall and monotonic clock; at the first tick it looks for recorded times ahead of now.
+        """
         read = Reading(self.clock.now(), self.clock.monotonic())
         by = await self.store.read(clock_back.ahead, read.now) if self._read is None else set_back_by(self._read, read)
         if by is not None:
-            await check_skew(self.store)  # where the database's clock was not set back, this machine is wrong
+            await check_skew(self.store)  # if the database's clock was not set back, this machine's is wrong
             act = Act(ACTOR, read.now)
             await self.store.transact(clock_back.mend, by, rules=self.active.rules, act=act)
             log.get().warning("clock.set_back", by_s=round(by.total_seconds(), 3))
@@ -118,7 +121,7 @@ class Scheduler:
                 one = await self.store.transact(due.fire_alone, key, rules=self.active.rules, ids=self.ids, act=act)
             except LampError:
                 raise
-            except Exception as error:  # noqa: BLE001  as above; it is told and tried again in a while
+            except Exception as error:  # noqa: BLE001  as above; it is reported and tried again later
                 log.get().error("scheduler.trigger_failed", automation=key[0], trigger=key[1], exc_info=error)
                 await self.store.transact(due.put_aside, key, f"{type(error).__name__}: {error}", act=act)
                 continue
@@ -133,7 +136,10 @@ class Scheduler:
             log.get().warning("automation.quiet", automation=name)
 
     async def spared(self) -> int:
-        """Events above this one are still to be read by some trigger; written down first, so that it stays true."""
+        """The seq above which some trigger still has to read events.
+
+        Stores the scan position first: a restart scans from there, so the answer still holds after it.
+        """
         position = self.position or 0
         if position:
             await self.store.transact(lambda tx: tx.cities.scanned(position))

@@ -1,4 +1,4 @@
-"""Everything down: all are asked at once, waited for together, and the rest stopped side by side."""
+"""Stops all sessions: interrupts them all at once, waits for them together, then stops the rest in parallel."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ class SessionsLeft(LampError):
 
 @dataclass(frozen=True)
 class Stopped:
-    """`left` has what would not stop, with its reason."""
+    """`left` has one error message for each session that would not stop."""
 
     agents: tuple[str, ...]
     left: tuple[str, ...]
@@ -40,10 +40,10 @@ async def stop_all(
     within: timedelta,
     spared: frozenset[str] = frozenset(),
 ) -> Stopped:
-    """Interrupt all, wait up to `within` but no longer than they live, stop the survivors. Zero stops at once.
+    """Interrupt all sessions, wait at most `within` for them to end, stop the rest. Zero stops them without waiting.
 
-    A start that was under way may still come to something: what is found afterwards is stopped too. `spared` are
-    sessions of other processes.
+    A start that was under way may still bring up a session, so sessions found afterwards are stopped too. `spared`
+    names sessions of other processes, which are left alone.
     """
     ended = provider.ended()
     seen = await _seen(provider, spared)
@@ -74,7 +74,7 @@ async def _stop(
     grace: timedelta,
     stopped: list[str],
 ) -> list[str]:
-    """What would not stop, each with its reason."""
+    """Returns one error message for each session that would not stop; adds the agents of the others to `stopped`."""
     left: list[str] = []
 
     async def stop(name: SessionName) -> None:
@@ -114,7 +114,10 @@ async def _gone(
     provider: SessionProvider, alive: set[SessionName], ended: AsyncIterator[SessionName],
     within: timedelta,
 ) -> None:  # fmt: skip
-    """Until none of them lives, by what the provider tells; what it may have missed is looked for at the end."""
+    """Wait at most `within` until the provider has reported the end of every session in `alive`.
+
+    The provider may miss an end; the caller looks at all sessions again afterwards.
+    """
     left = set(alive)
     try:
         async with TimeLimit(within.total_seconds()):

@@ -1,4 +1,4 @@
-"""Notices within a second that the city's database, or its whole state, was taken away from under the daemon."""
+"""Notices within a second that the city's database, or its whole state directory, was removed or replaced."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,27 +17,27 @@ EVERY = timedelta(seconds=1)
 
 class WatchedStore(Protocol):
     def check(self) -> None:
-        """Raises Unavailable when its file was taken away, replaced or overwritten."""
+        """Raises Unavailable when the database file was removed, replaced or overwritten."""
         ...
 
     def save_copy(self, to: Path) -> Awaitable[None]:
-        """All that can still be read, as a new file. Raises Unavailable."""
+        """Save all that can still be read as a new file. Raises Unavailable."""
         ...
 
 
 @dataclass
 class StoreWatch:
-    """Without its database a city fires and records nothing; its agents are looked after all the same.
+    """Without its database a city fires and records nothing, but its agents are still looked after.
 
-    Without its lock nobody can reach it, and another may run the city: then the process ends.
+    Without the controller's lock no client can reach this process, and another may run the city: the process ends.
     """
 
     store: WatchedStore
     clock: Clock
     locked: Callable[[], bool]
-    """Whether the controller's lock still lies where others look for it."""
+    """Whether the controller's lock is still where other processes look for it."""
     copy: Path
-    """Where what can still be read of a lost database is saved; the time is added."""
+    """Where to save what can still be read of a lost database; the time is appended to the name."""
     problem: str | None = None
     _saved: Path | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -61,7 +61,7 @@ class StoreWatch:
             raise CityGone(str(self.copy.parent))
 
     def _back(self) -> None:
-        """The very file lies in its place again, and holds all that the copy does."""
+        """The original file is back in place and holds all that the saved copy does, so the copy is deleted."""
         self.problem = None
         if self._saved is not None:
             self._saved.unlink(missing_ok=True)

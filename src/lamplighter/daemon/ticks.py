@@ -1,4 +1,4 @@
-"""The tick: the controller's phases in order, every patrol; and at once, on its own, a phase that was woken."""
+"""The tick: runs all phases of the controller in order at every patrol, and a woken phase alone and at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,9 @@ class Phase:
 
 @dataclass
 class Ticks:
-    """Runs phases one after another. What fails with a LampError is noted and shown; the others go on."""
+    """Runs phases one after another. A LampError or OSError is kept in `problems` and logged, and the other phases
+    still run; Fenced and bugs end the tick.
+    """
 
     phases: list[Phase]
     clock: Clock
@@ -53,7 +55,7 @@ class Ticks:
                 waker.watch(phase.topics, partial(self.wake_phase, phase.name), phase)
 
     def swap(self, phases: list[Phase], patrol_interval: timedelta) -> None:
-        """Other phases from now on; a pass under way ends after the phase that is running, and a whole one follows."""
+        """Replace the phases: a pass under way stops after its current phase, and a full pass follows."""
         if self._waker is not None:
             for phase in self.phases:
                 self._waker.unsubscribe(phase)
@@ -86,7 +88,7 @@ class Ticks:
             if not patrol and phase.name not in woken:
                 continue
             if now < self._floor(phase):
-                self._woken |= woken & {phase.name}  # not forgotten: it runs when its floor has passed
+                self._woken |= woken & {phase.name}  # stays woken: it runs when its floor has passed
                 continue
             await self._run(phase, now)
             ran.append(phase.name)

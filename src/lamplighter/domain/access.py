@@ -1,4 +1,4 @@
-"""Who calls, and what they may do: the city's owner everything, a run's token only what its run needs."""
+"""Callers and their permissions: the city's owner may do everything, a run's token only what its run needs."""
 
 import hmac
 import re
@@ -24,7 +24,9 @@ OF_A_RUN = frozenset({Verb.COMPLETE_RUN, Verb.EMIT_EVENT})
 
 @dataclass(frozen=True)
 class Caller:
-    """`run` is the run whose token was shown, or inside which the caller works; what it does is caused by that run."""
+    """`run` is the run whose token was presented, or the run the caller works in; it counts as the cause of what the
+    caller does.
+    """
 
     actor: str
     verbs: frozenset[Verb]
@@ -35,7 +37,7 @@ class Caller:
 
     @property
     def token_run(self) -> str | None:
-        """The run whose token was shown; None for the owner, also where the owner works inside a run."""
+        """The run whose token was presented; None for the owner, even when working inside a run."""
         return self.run if self.verbs == OF_A_RUN else None
 
 
@@ -75,19 +77,19 @@ def require(caller: Caller, verb: Verb) -> None:
 
 
 def require_own_run(caller: Caller, run: str) -> None:
-    """Whoever works inside a run completes that run and no other. Raises Forbidden."""
+    """A caller that works inside a run may complete only that run. Raises Forbidden."""
     require(caller, Verb.COMPLETE_RUN)
     if caller.run is not None and caller.run != run:
         raise Forbidden(caller, f"complete run {run}")
 
 
 def run_token(key: bytes, run: str) -> str:
-    """The token of a run: the same whenever it is issued, so that a resumed start can hand it over again."""
+    """The token of a run: the same each time it is issued, so that a resumed start can issue it again."""
     return f"lrt_{run}.{_mac(key, run)}"
 
 
 def run_of_token(key: bytes, token: str) -> str | None:
-    """The run a token was issued for; None for any other text. Takes the same time for every wrong token of a run."""
+    """The run a token was issued for, or None. The comparison takes the same time for every wrong token of a run."""
     found = _RUN_TOKEN.fullmatch(token)
     if found is None or not hmac.compare_digest(_mac(key, found["run"]), found["mac"]):
         return None
@@ -96,7 +98,7 @@ def run_of_token(key: bytes, token: str) -> str | None:
 
 @dataclass(frozen=True)
 class TokenBook:
-    """The tokens a city knows by itself: its owner's, and those of its runs."""
+    """Checks the tokens of one city: its owner's, and those of its runs."""
 
     key: bytes = field(repr=False)
     owner_token: str = field(repr=False)

@@ -1,4 +1,4 @@
-"""Who does something, when, and within which run: what every change to the city carries."""
+"""The act behind every change to the city: who makes it, when, and within which run."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ class Act:
     actor: str
     at: datetime
     run: str | None = None
-    """The run that caused it, where one did."""
+    """The run that caused it, if any."""
 
     def event(
         self, event_type: str, *, subject: str | None = None, message: str | None = None, payload: Any = None

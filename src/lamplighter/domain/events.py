@@ -15,7 +15,7 @@ PRODUCT_FAMILIES = frozenset({
     "agent", "automation", "bead", "city", "config", "configuration", "controller", "convoy", "delivery", "inbox",
     "mail", "node", "owner", "rig", "run", "store",
 })  # fmt: skip
-"""The first words of the events that Lamplighter itself emits; automations rely on these being true."""
+"""The first words of the event types that only Lamplighter emits, so that automations can trust these events."""
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+")
 
 
@@ -30,7 +30,7 @@ class ProductFamily(UsageError):
 
 @record
 class NewEvent:
-    """A fact about to be appended; the store numbers it."""
+    """An event to be appended; the store assigns its sequence number."""
 
     type: str
     at: datetime
@@ -39,7 +39,7 @@ class NewEvent:
     message: str | None = None
     payload: Any = None
     run: str | None = None
-    """The run that caused it, where one did."""
+    """The run that caused it, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """All conditions must hold; None asks nothing."""
+    """All conditions must hold; None means no condition."""
 
     type: str | None = None
     actor: str | None = None

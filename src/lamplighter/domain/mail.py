@@ -1,4 +1,4 @@
-"""A letter between agents and people, wherever it is kept."""
+"""A mail message between agents and people, independent of where it is stored."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,5 +34,5 @@ class Message:
 
 
 def title_of(body: str) -> str:
-    """Its first line, for lists."""
+    """The first line of a body, shortened, for lists."""
     return next(iter(body.strip().splitlines()), "")[:LONGEST_TITLE]

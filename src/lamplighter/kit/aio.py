@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 R = TypeVar("R")
 TURN_SECONDS = 0.0005
-"""How long a busy thread keeps one waiting that comes back from the database with an answer; the usual 5 ms are longer
-than most transactions."""
+"""How long a busy thread may delay a thread that returns from the database with an answer; Python's default of 5 ms is
+longer than most transactions take."""
 
 
 def run(main: Coroutine[Any, Any, R]) -> R:
-    """Like asyncio.run, with threads that take turns sooner."""
+    """Like asyncio.run, but threads switch more often."""
     sys.setswitchinterval(TURN_SECONDS)
     return asyncio.run(main)

@@ -1,4 +1,4 @@
-"""JSON in one spelling: what means the same is written the same, whatever order its keys came in."""
+"""Canonical JSON: equal values give equal text, whatever the order of their keys."""
 
 import hashlib
 import json
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """Keys sorted, no spaces; whole numbers are written the same as integers and as floats.
+    """Keys are sorted and spaces left out; a whole number is written as an integer even if it is a float.
 
-    Raises ValueError for what JSON cannot say.
+    Raises ValueError for NaN and infinities, TypeError for other values that JSON cannot express.
     """
     return json.dumps(_settled(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 

@@ -1,4 +1,4 @@
-"""Time as an argument: the one place that reads the clock, and the port everything else waits on."""
+"""The clock as a dependency: the one place that reads the system's time, and the protocol all other code waits on."""
 
 import time
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from lamplighter.kit.limits import TimeLimit
 
 if TYPE_CHECKING:
-    import asyncio  # costs a third of a short command's time, and those never wait
+    import asyncio  # importing it takes a third of a short command's time, and such commands never wait
 
 
 class Clock(Protocol):
@@ -42,19 +42,19 @@ class SystemClock:
 
 
 SET_BACK_TOLERANCE = timedelta(seconds=5)
-"""Clocks of machines that work together may differ by so much; a smaller step back only lengthens a wait by itself."""
+"""Clocks of machines that work together may differ this much; a smaller step back only lengthens waits by that step."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Both clocks at one moment: the one that people set, and the one that only goes on."""
+    """Both clocks at one moment: the wall clock, which can be set, and the monotonic clock, which never goes back."""
 
     now: datetime
     monotonic: float
 
 
 def set_back_by(before: Reading, after: Reading) -> timedelta | None:
-    """By how much the clock was set back between the two; none for less than the tolerance."""
+    """By how much the wall clock was set back between the two readings; None within the tolerance."""
     passed = timedelta(seconds=after.monotonic - before.monotonic)
     by = before.now + passed - after.now
     return by if by > SET_BACK_TOLERANCE else None

@@ -1,7 +1,7 @@
-"""Cron expressions: five fields read strictly, each mistake named with its field and limits.
+"""Cron expressions: parses five fields strictly, and names the field and its limits for each mistake.
 
-The walk from one matching wall time to the next is cronsim's; the reading is ours, because a person who mistyped a
-field deserves to hear which one, and because a few spellings (`fri-sun`, names in ranges) need numbers first.
+cronsim finds the next matching wall time. The parser is ours, because errors must name the mistyped field, and because
+a few spellings (`fri-sun`, names in ranges) must be turned into numbers first.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ MACROS = {
     "@annually": "0 0 1 1 *",
 }
 
-# Five years counted from a fixed day that starts a leap year: the same text is judged the same on every day.
+# Five years from a fixed day, just before a leap year, so that the verdict on a text does not depend on today's date.
 _JUDGED_FROM = datetime(2023, 12, 31, 23, 59)  # noqa: DTZ001  a wall time belongs to no zone
 _JUDGED_FOR = timedelta(days=5 * 366)
 
@@ -66,7 +66,7 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class CronExpression:
-    """A valid expression: `text` as written, and what the walk, the clock-change rule and the words need of it."""
+    """A valid expression: `text` as written, `plain` for cronsim, and numbers for clock changes and the description."""
 
     text: str
     plain: str
@@ -76,7 +76,7 @@ class CronExpression:
 
     @property
     def every_hour(self) -> bool:
-        """Such an expression follows real hours through a clock change; one that names hours follows the wall."""
+        """True if it names no hours: it then follows real hours through a clock change, else the wall clock."""
         return len(self.hours) == 24
 
     def walls(self, after: datetime) -> Iterator[datetime]:
@@ -84,7 +84,7 @@ class CronExpression:
         return CronSim(self.plain, after)
 
     def count_in_day(self, day: date) -> int:
-        """How often it comes on a day without a clock change."""
+        """How many times it matches on a day without a clock change."""
         sim = _simulator(self.plain)
         return len(self.minutes) * len(self.hours) if day.month in sim.months and sim.match_day(day) else 0
 

@@ -12,16 +12,16 @@ DAY_NAMES = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "
 
 _HOURS = frozenset(range(24))
 _MINUTES = frozenset(range(60))
-# So many times of day are listed one by one; more are told by their minutes and hours.
+# Up to this many times of day are listed one by one; more are described by their minutes and hours.
 _LISTED_TIMES = 4
-# A row of at least so many neighbours is told by its ends.
+# A row of at least this many neighbouring numbers is described by its first and last.
 _SHORTEST_ROW = 3
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 @dataclass(frozen=True)
 class Days:
-    """The days a schedule fires on. None means that this part leaves no day out.
+    """The days a schedule fires on. A part that is None excludes no day.
 
     With both parts set, `either` decides: a day that fits one of them (True), or only one that fits both (False).
     """
@@ -41,7 +41,7 @@ class Days:
 
 
 def days_of(of_month: Iterable[int], months: Iterable[int], of_week: Iterable[int], *, either: bool) -> Days:
-    """From the numbers of the fields (7 is Sunday too); a field that names every value leaves nothing out."""
+    """Days from the numbers of the cron fields (7 is Sunday too); a field that names every value excludes nothing."""
     of_month, months, of_week = frozenset(of_month), frozenset(months), frozenset(day % 7 for day in of_week)
     every_date, every_weekday = len(of_month) == 31, len(of_week) == 7
     named_months = None if len(months) == 12 else months
@@ -56,7 +56,7 @@ def in_words(minutes: frozenset[int], hours: frozenset[int], days: Days) -> str:
 
 
 def day_words(days: Days) -> str:
-    """Nothing for every day of the year."""
+    """The days in words; empty for every day of the year."""
     dates = None if days.of_month is None else _listed(days.of_month, _ordinal)
     months = None if days.months is None else _listed(days.months, lambda month: MONTH_NAMES[month - 1])
     only = f", only in {months}" if months else ""
@@ -74,7 +74,7 @@ def day_words(days: Days) -> str:
 
 
 def _weekdays(found: frozenset[int] | None) -> str | None:
-    """The week is told from Monday, so that Sunday ends it."""
+    """Days of the week in words, from Monday to Sunday."""
     return None if found is None else _listed({day or 7 for day in found}, lambda day: DAY_NAMES[day % 7])
 
 
@@ -105,7 +105,7 @@ def _hours(hours: frozenset[int]) -> str:
 
 
 def _step(found: frozenset[int], every: frozenset[int]) -> int | None:
-    """The even distance between these numbers, round the whole clock and from 0; none for any others."""
+    """The step, if the numbers start at 0 and are evenly spaced over the whole range; else None."""
     if len(found) < 2 or len(every) % len(found):
         return None
     step = len(every) // len(found)
@@ -113,7 +113,7 @@ def _step(found: frozenset[int], every: frozenset[int]) -> int | None:
 
 
 def _listed(numbers: Iterable[int], name: Callable[[int], str]) -> str:
-    """In order; a row of neighbours as its ends."""
+    """The numbers in order, by name; a row of neighbours as its first `through` its last."""
     rows: list[list[int]] = []
     for number in sorted(numbers):
         if rows and number == rows[-1][-1] + 1:

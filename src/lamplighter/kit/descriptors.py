@@ -1,7 +1,8 @@
-"""File descriptors of this process: their limit, what children get of it, and a reserve that starts leave alone.
+"""File descriptors of this process: their limit, the limit for children, and a reserve that starts do not use.
 
-The system gives out the lowest free number. So while whatever can do without (starts, watches of processes) gives a
-number near the limit back, those near the limit stay free for what cannot: control socket, store, log, a look at files.
+The system always hands out the lowest free number. Code that can do without a descriptor (starts, watches of
+processes) closes one whose number is near the limit. So the numbers near the limit stay free for code that cannot:
+control socket, store, log, reading files.
 """
 
 import errno
@@ -14,11 +15,11 @@ from lamplighter.kit.errors import Unavailable
 
 RESERVE = 64
 MOST = 65_536
-"""Enough for any city. Where the system allows a thousand million, programs that walk through all take minutes."""
+"""Enough for any city. Some systems allow a thousand million; programs that loop over all of them then take minutes."""
 _LIMITED = 'ulimit -S -n "$0"; exec "$@"'
 
 _given: int | None = None
-"""The soft limit this process was started with, where it was raised."""
+"""The soft limit this process was started with, if `raise_limit` raised it."""
 
 
 class OutOfDescriptors(Unavailable):
@@ -30,10 +31,10 @@ class OutOfDescriptors(Unavailable):
 
 
 def raise_limit() -> None:
-    """As far as this process may; one that may not goes on with what it has. May be repeated."""
+    """Raise the limit as far as this process may, at most to MOST; if it may not, the limit stays. May be repeated."""
     global _given  # noqa: PLW0603  the limit itself is the process's, too
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for wanted in (MOST, 10_240):  # macOS allows no more than the latter where it says that there is no limit
+    for wanted in (MOST, 10_240):  # macOS allows at most the latter even if it reports no limit
         most = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         if soft == resource.RLIM_INFINITY or soft >= most:
             return
@@ -44,19 +45,20 @@ def raise_limit() -> None:
 
 
 def for_children() -> int | None:
-    """The limit that agents and commands are to have; None where it is this process's own."""
+    """The limit for agents and commands; None if it is the same as this process's own."""
     return _given
 
 
 def limited(command: Sequence[str]) -> list[str]:
-    """The command with the limit for children. Some programs look at all descriptors up to their limit, or break with
-    numbers above 1,023.
+    """The command, wrapped to run with the limit for children.
+
+    Some programs loop over all descriptors up to their limit, or fail with numbers above 1,023.
     """
     return list(command) if _given is None else ["/bin/sh", "-c", _LIMITED, str(_given), *command]
 
 
 def limit_child(pid: int) -> None:
-    """Give a child that has just been started the limit for children, where the system lets us; it may be gone."""
+    """Give a child that was just started the limit for children, if the system allows it; the child may be gone."""
     if _given is not None and hasattr(resource, "prlimit"):
         with suppress(OSError, ValueError):
             _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -73,20 +75,20 @@ def reserve() -> int:
 
 
 def in_reserve(fd: int) -> bool:
-    """Whether all that a start may have is taken: it closes `fd` then, and is refused."""
+    """Whether `fd` belongs to the reserve: the start that opened it then closes it and is refused."""
     return fd >= limit() - reserve()
 
 
 def too_many_for_a_watch(fd: int) -> bool:
-    """Starts come first: a watch of a process closes `fd` earlier than they must, and looks now and then instead."""
+    """Whether a watch of a process must close `fd` and poll instead; its bound is lower, so that starts come first."""
     return fd >= limit() - 2 * reserve()
 
 
 def count_open() -> int | None:
-    """None where the system does not tell, or has none left to look with."""
+    """How many are open; None if the system does not tell, or no descriptor is left to find out."""
     for directory in ("/proc/self/fd", "/dev/fd"):
         with suppress(OSError):
-            return len(os.listdir(directory)) - 1  # noqa: PTH208  less the one it is read by
+            return len(os.listdir(directory)) - 1  # noqa: PTH208  minus the one used to read it
     return None
 
 

@@ -32,13 +32,16 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _scaled(whole: str, fraction: str) -> int:
-    """A decimal number as a whole one, `_SCALE` times as large: exact where a float would not be."""
+    """The decimal number times `_SCALE`, as an integer: exact, unlike a float."""
     shift: int = 10 ** (_LONGEST_TEXT - len(fraction))
     return int(whole + fraction) * shift
 
 
 def format_duration(span: timedelta) -> str:
-    """The shortest exact form in whole units, `1h30m`; below a second in milliseconds."""
+    """The exact duration in days, hours, minutes and seconds without zero parts, `1h30m`; below a second in ms.
+
+    Seconds and milliseconds may have decimals.
+    """
     micros = span // timedelta(microseconds=1)
     if micros == 0:
         return "0s"

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a surface makes of an error; each surface maps kinds once, to an exit code or a status."""
+    """The kind of an error; each surface maps kinds, in one place, to an exit code or a status."""
 
     NO = "no"
     USAGE = "usage"
@@ -15,7 +15,7 @@ class Kind(StrEnum):
 
 
 class LampError(Exception):
-    """A cause outside the code: a sentence for the reader, a hint at the next step, a kind for the surface.
+    """An error with a cause outside the code: a sentence for the reader, a hint at the next step, a kind.
 
     A bug is not a LampError: it ends the tick, and the supervisor acts.
     """
@@ -45,11 +45,11 @@ class Unavailable(LampError):
 
 
 class Fenced(Unavailable):
-    """A process that may no longer work under its name: whatever it is doing ends, and it starts anew."""
+    """Raised when this process may no longer work under its owner id: all its work ends, and it starts anew."""
 
 
 class CityGone(Fenced):
-    """The process ends for good and starts nothing anew; what it started lives on."""
+    """Unlike after other Fenced errors, the process ends for good; the agents it started live on."""
 
     kind = Kind.GONE
 

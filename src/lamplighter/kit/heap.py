@@ -1,13 +1,13 @@
-"""The collector of garbage in a process that lives long."""
+"""Settings of the garbage collector for a long-lived process."""
 
 import gc
 
 YOUNG = 20_000
-"""Objects made before the young ones are looked through. The usual 700 are what a few runs leave behind, all of it
-alive while they wait for the database."""
+"""New objects before a collection of the youngest generation. A few runs make the default of 700, and all of those are
+still alive while the runs wait for the database."""
 
 
 def settle() -> None:
-    """What is loaded by now stays until the end: full collections need not walk over it, which stops all for 50 ms."""
+    """Exempt all objects loaded by now from collection: they live until the end, and scanning them takes 50 ms."""
     gc.freeze()
     gc.set_threshold(YOUNG, 20, 100)

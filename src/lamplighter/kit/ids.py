@@ -16,7 +16,7 @@ class Now(Protocol):
 
 
 class Chance:
-    """The system's random bytes, fetched many at a time: asking for a few of them lets every other thread in first."""
+    """The system's random bytes, fetched many at a time, because each system call lets all other threads run first."""
 
     CHUNK = 16
     CHUNKS = 256
@@ -40,14 +40,14 @@ _CHANCE = Chance()
 
 
 class IdSource:
-    """Makes ids from a clock and a source of chance; both are injected, so tests can foretell every id."""
+    """Makes ids from a clock and a source of random bytes; both are injected, so that tests can predict every id."""
 
     def __init__(self, clock: Now, chance: Callable[[int], bytes] = _CHANCE) -> None:
         self._clock = clock
         self._chance = chance
 
     def make(self, prefix: str) -> str:
-        """`run` gives `run_` and 26 characters: 48 bits of milliseconds, then 80 bits of chance."""
+        """`run` gives `run_` and 26 characters: 48 bits of milliseconds, then 80 random bits."""
         return f"{prefix}_{_moment(int(self._clock.now().timestamp() * 1000))}{_letters(self._chance(16))}"
 
     def short(self, length: int) -> str:
@@ -57,7 +57,7 @@ class IdSource:
 
 
 class At:
-    """A clock for ids of one instant, where an act brings its own time along."""
+    """A clock that stands at one instant: for ids made at the time of an act."""
 
     def __init__(self, at: datetime) -> None:
         self._at = at
@@ -67,13 +67,13 @@ class At:
 
 
 def oldest_id(prefix: str, at: datetime) -> str:
-    """No id with that prefix made at `at` or later stands before this one."""
+    """The lowest id with that prefix at `at`: no id made then or later sorts before it."""
     return f"{prefix}_{_moment(int(at.timestamp() * 1000))}{_BASE32[0] * 16}"
 
 
 @lru_cache(maxsize=16)
 def _moment(millis: int) -> str:
-    """Ten digits of five bits each; many ids are made in one millisecond."""
+    """Ten digits of five bits each; cached, because many ids are made in one millisecond."""
     return "".join([_BASE32[millis >> shift & 31] for shift in range(45, -1, -5)])
 
 
@@ -81,7 +81,7 @@ _FIVE_BITS = "".join(_BASE32[byte & 31] for byte in range(256)).encode()
 
 
 def _letters(chance: bytes) -> str:
-    """A digit for the last five bits of each byte."""
+    """One base-32 digit for the low five bits of each byte."""
     return chance.translate(_FIVE_BITS).decode()
 
 
@@ -89,7 +89,7 @@ _TWO_DIGITS = [second + first for first in _BASE36 for second in _BASE36]
 
 
 def _word(number: int, length: int) -> str:
-    """Its digits, the last ones first, two at a time."""
+    """The number's base-36 digits, lowest first, converted two at a time."""
     found = ""
     while len(found) < length:
         number, two = divmod(number, 36 * 36)

@@ -1,4 +1,4 @@
-"""Linux's inotify: one descriptor that tells of changes in any number of directories."""
+"""Linux's inotify: one descriptor that reports changes in any number of directories."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ def available() -> bool:
 
 @dataclass(frozen=True)
 class Change:
-    """`watch` is the number that `add` gave; -1 with OVERFLOW, when more happened than the system remembers."""
+    """`watch` is the number that `add` returned, or -1 with OVERFLOW, when the system's queue was full."""
 
     watch: int
     mask: int
@@ -28,7 +28,7 @@ class Change:
 
 
 class Inotify:
-    """Raises OSError where the system gives no more descriptors or watches, or for a directory that is not there."""
+    """Raises OSError when the system has no more descriptors or watches, or when a directory does not exist."""
 
     def __init__(self) -> None:
         self.fd = _checked(_libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify")
@@ -38,10 +38,10 @@ class Inotify:
         return _checked(added, directory)
 
     def remove(self, watch: int) -> None:
-        _libc().inotify_rm_watch(self.fd, watch)  # one that is gone already is no error
+        _libc().inotify_rm_watch(self.fd, watch)  # a watch that is already gone is no error
 
     def read(self) -> Iterator[Change]:
-        """What changed since it was last asked, a bounded part of it."""
+        """The changes since the last call, a bounded part of them at a time."""
         try:
             data = os.read(self.fd, _PART)
         except BlockingIOError:

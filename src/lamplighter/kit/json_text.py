@@ -1,4 +1,4 @@
-"""JSON from outside, read strictly and to a bounded depth; and objects that many rows share, read once."""
+"""Parses JSON from outside strictly and to a bounded depth, and caches objects that many rows share."""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ class TooDeep(ValueError):
 
 
 DEEPEST = 100
-"""Levels of arrays and objects within each other: what is read can be checked, compared and written again."""
+"""The most nested levels of arrays and objects, so that a parsed value can be checked, compared and written again."""
 
 
 def parse(text: str | bytes) -> Any:
-    """Any JSON value. Raises ValueError, also for NaN and for what is nested too deeply."""
+    """Any JSON value. Raises ValueError, also for NaN and infinities and for a value that is nested too deeply."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except RecursionError:
@@ -27,7 +27,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def is_too_deep(value: object) -> bool:
-    """Level by level, so that no depth is too deep to be measured."""
+    """Whether it is nested deeper than DEEPEST; goes level by level without recursion, so any depth can be measured."""
     level = [value]
     for _ in range(DEEPEST):
         level = [child for one in level for child in _children(one)]
@@ -37,7 +37,7 @@ def is_too_deep(value: object) -> bool:
 
 
 def _children(value: object) -> list[object]:
-    """Only those that can have children themselves."""
+    """The children that can have children themselves."""
     found = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [child for child in found if isinstance(child, dict | list)]
 
@@ -53,7 +53,7 @@ def _no_constant(name: str) -> None:
 
 
 class Written(dict[str, Any]):
-    """An object together with the text it was read from. Shared by all who read that text: nobody changes it."""
+    """An object together with the text it was read from; cached and shared, so callers must not change it."""
 
     __slots__ = ("text",)
 

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
 
 
 class TimeLimit:
-    """`async with TimeLimit(seconds)`: raises TimeoutError where the block takes longer.
+    """`async with TimeLimit(seconds)`: raises TimeoutError if the block takes longer.
 
-    Like asyncio.timeout, but also inside a task that is being cancelled: there, before Python 3.11.3, the standard one
-    raises CancelledError instead, so that a clean-up with a limit would end the whole clean-up.
+    Unlike asyncio.timeout it also works inside a task that is being cancelled: there, before Python 3.11.3, the
+    standard one raises CancelledError instead, so that one step with a limit would end a whole clean-up.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -36,7 +36,7 @@ class TimeLimit:
         if not self._expired:
             return
         cancels = self._task.uncancel()
-        # Somebody else's cancellation, come in the meantime, goes on as such.
+        # A cancellation from elsewhere that came in the meantime stays a cancellation.
         if kind is not None and issubclass(kind, asyncio.CancelledError) and cancels <= self._cancels_before:
             raise TimeoutError from error
 

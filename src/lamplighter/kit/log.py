@@ -1,4 +1,4 @@
-"""Logs are events with fields: set-up, bound context, and the masking of secrets."""
+"""Logging of events with fields: set-up, bound context, and the masking of secrets."""
 
 import io
 import re
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from lamplighter.kit.masking import MASK, is_secret, masked
 
 if TYPE_CHECKING:
-    import structlog  # loaded with the first line that is logged: most commands log none
+    import structlog  # loaded with the first logged line, because most commands log none
 
 INFO, WARNING = 20, 30
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_QUOTED = re.compile("[ \\t=\\r\\n\"']")  # the renderer quotes values with one of these, and escapes all that steers
+_QUOTED = re.compile("[ \\t=\\r\\n\"']")  # the renderer quotes such values and escapes their control characters
 _STEERING_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -27,7 +27,7 @@ def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) 
 
 
 def escape_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """One line, and nothing in it that steers a terminal: what others say must not look like a line of ours."""
+    """Escape line breaks and terminal control characters, so that foreign text cannot pass for a log line of ours."""
     for key, value in event.items():
         if isinstance(value, str) and (key == "event" or not _QUOTED.search(value)):
             event[key] = _STEERING.sub(_escaped, value)
@@ -35,7 +35,7 @@ def escape_fields(_logger: object, _method: str, event: MutableMapping[str, Any]
 
 
 def set_up(stream: TextIO | None = None, *, level: int = INFO, json: bool = False) -> None:
-    """Called once, at a process edge. Colours only on a terminal; one JSON object a line where asked for."""
+    """Called once, when a process starts. Colours only on a terminal; with `json`, one JSON object a line."""
     import structlog
 
     out = _Unbreakable(stream or sys.stderr)
@@ -54,7 +54,7 @@ def set_up(stream: TextIO | None = None, *, level: int = INFO, json: bool = Fals
 
 
 def _renderers(*, json: bool, colors: bool) -> list[Any]:
-    """Tracebacks without the values of variables: those hold secrets, and to print a city's takes minutes."""
+    """Tracebacks omit the values of variables: they may hold secrets, and printing a whole city takes minutes."""
     import structlog
 
     if not json:
@@ -77,7 +77,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class _Unbreakable:
-    """A stream whose reader may leave and whose disk may fill: a line is lost then, and the work goes on."""
+    """A stream whose reader may go away and whose disk may be full: the line is then lost, and the work goes on."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -88,7 +88,7 @@ class _Unbreakable:
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except (OSError, ValueError):  # the latter when it was closed
+        except (OSError, ValueError):  # ValueError when it was closed
             return len(text)
 
     def flush(self) -> None:
@@ -102,5 +102,5 @@ def get() -> "structlog.typing.FilteringBoundLogger":
     import structlog
 
     if not structlog.is_configured():
-        set_up(level=WARNING)  # a command: what it prints is its own, and only what went wrong is logged beside it
+        set_up(level=WARNING)  # a command: it prints its own output, and logs only what went wrong
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())

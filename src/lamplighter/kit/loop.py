@@ -1,4 +1,4 @@
-"""The one endless loop."""
+"""The one endless loop that all periodic work runs in."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,10 @@ Tick = Callable[[], Awaitable[object]]
 
 
 async def every(period: Callable[[], timedelta], tick: Tick, *, clock: Clock, wake: asyncio.Event) -> None:
-    """Tick at once, whenever woken, and after `period()` at the latest. A wake-up is a hint, the poll the promise."""
+    """Tick at once, then whenever woken and after `period()` at the latest.
+
+    Wake-ups only make it faster and may be missed; the period is what can be relied on.
+    """
     while True:
         wake.clear()
         await tick()

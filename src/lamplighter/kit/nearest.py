@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    import difflib  # only a mistake needs it, and every command would pay for it
+    import difflib  # imported here because only mistakes need it, and it would slow down every command
 
     folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that every run makes a dozen of: made and changed several times as fast as the usual way."""
+"""Fast frozen dataclasses, for those that every run makes a dozen of: made and changed several times as fast."""
 
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
@@ -8,13 +8,13 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(kind: type[T]) -> type[T]:
-    """As `dataclass(frozen=True)`, for a class of many fields.
+    """As `dataclass(frozen=True)`, for a class with many fields.
 
-    The usual one sets each field by a call of its own, past its own lock; here all of them go into the object at once.
-    For records without slots, base classes that are records, and a `__post_init__`.
+    The usual `__init__` sets each field by a call of its own to get past the freeze; this one sets all fields at once.
+    Not for classes with slots, with base classes that are records, or with a `__post_init__`.
     """
     made = dataclass(frozen=True, init=False)(kind)
-    made.__init__ = _init(made)  # type: ignore[method-assign]  # the one that was left out
+    made.__init__ = _init(made)  # type: ignore[method-assign]  # `init=False` left it out
     return made
 
 
@@ -34,12 +34,12 @@ def _init(kind: type[Any]) -> Any:
             takes.append(one.name)
         sets.append(f"{one.name}={value}")
     text = f"def __init__(self, {', '.join(takes)}):\n    self.__dict__.update({', '.join(sets)})"
-    exec(text, known)  # noqa: S102  names of fields and nothing else: `dataclass` makes its own in the same way
+    exec(text, known)  # noqa: S102  only names of fields go in; `dataclass` does the same
     return known["__init__"]
 
 
 def changed(record: T, **changes: Any) -> T:
-    """As `dataclasses.replace`, several times as fast for a record of many fields.
+    """As `dataclasses.replace`, several times as fast for a record with many fields.
 
     For records without slots and without a `__post_init__`. Raises TypeError for a field that it does not have.
     """

@@ -1,4 +1,4 @@
-"""Log lines that could come by the thousand: the first at once, the rest of a minute as one line with a count."""
+"""Log lines that may repeat by the thousand: the first is written at once, a minute's repeats as one with a count."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ def write(event: str, **fields: Any) -> None:
 
 
 class Repeats:
-    """Lines are the same where event and fields are. `later` calls a function after so many seconds."""
+    """Two lines are the same if event and fields are. `later` calls a function after a number of seconds."""
 
     def __init__(self, later: Later, write: Callable[..., None] = write) -> None:
         self._later = later
@@ -35,12 +35,12 @@ class Repeats:
         self._write(event, **dict(kind[1]))
 
     def flush(self) -> None:
-        """Write what is counted so far: for the end of a process."""
+        """Write all counts so far: for the end of a process."""
         for kind in list(self._counts):
             self._close(kind)
 
     def _kind(self, event: str, fields: dict[str, Any]) -> Kind:
-        """Where there are very many kinds, fields are left out: then all of one event are one kind."""
+        """The event with its fields; with MOST_KINDS already counted, a new kind is the event alone."""
         kind = (event, tuple(sorted(fields.items())))
         return kind if kind in self._counts or len(self._counts) < MOST_KINDS else (event, ())
 

@@ -1,8 +1,8 @@
-"""When a timed trigger comes next: pure arithmetic over zones, with one rule for the days on which clocks change.
+"""When a timed trigger fires next: pure arithmetic over time zones, with one rule for days on which clocks change.
 
-Wall times are walked, then resolved: a wall time that is missing moves forward by the gap, a repeated one counts where
-it comes first. What names no hour (hourly, `*/15 * * * *`) follows real hours instead: missing ones do not come,
-repeated ones come twice.
+Wall times are enumerated, then converted: a wall time that does not exist moves forward by the gap, a repeated one
+counts the first time. A schedule that names no hour (hourly, `*/15 * * * *`) follows real hours instead: missing wall
+times are left out, repeated ones count twice.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _INSTANT = timedelta(microseconds=1)
-# No zone has moved its clock by more than a day, so a change further away than this cannot bend the next time.
+# No zone has moved its clock by more than a day, so a change further away than this cannot affect the next time.
 _NEAR = timedelta(hours=26)
 
 
@@ -53,7 +53,7 @@ When = CronExpression | Hourly | Daily | Weekly | Once
 
 
 def next_run(after: datetime, when: When, zone: ZoneInfo) -> datetime | None:
-    """The first time strictly after `after`, in UTC; none when there is no further one."""
+    """The first time strictly after `after`, in UTC; None if there is no further one."""
     if isinstance(when, Once):
         at = when.at.astimezone(UTC)
         return at if at > after else None
@@ -72,7 +72,7 @@ def next_runs(after: datetime, when: When, zone: ZoneInfo, until: datetime) -> I
 
 
 def last_run(upto: datetime, when: When, zone: ZoneInfo, *, since: datetime) -> datetime | None:
-    """The latest time in [since, upto], found by halving, so that a dense schedule costs no more than a sparse one."""
+    """The latest time in [since, upto]; a binary search, so that a dense schedule costs no more than a sparse one."""
     found = next_run(since - _INSTANT, when, zone)
     if found is None or found > upto:
         return None
@@ -88,7 +88,7 @@ def last_run(upto: datetime, when: When, zone: ZoneInfo, *, since: datetime) -> 
 
 
 def count_runs(after: datetime, when: When, zone: ZoneInfo, until: datetime) -> int:
-    """How many times lie in (after, until]; ordinary days are counted whole, not walked."""
+    """How many times lie in (after, until]; the times of an ordinary day are counted without enumerating them."""
     if isinstance(when, Once):
         return sum(1 for _ in next_runs(after, when, zone, until))
     expression, total = expression_of(when), 0
@@ -104,7 +104,7 @@ def count_runs(after: datetime, when: When, zone: ZoneInfo, until: datetime) -> 
 
 
 def slot_key(at: datetime, when: When, zone: ZoneInfo) -> str:
-    """Names one time of a schedule for good: the wall minute and zone, or the UTC minute where real hours count."""
+    """A permanent name for one time of a schedule: the wall minute and zone, or the UTC minute if it names no hours."""
     if isinstance(when, Once):
         return rfc3339(at)
     if expression_of(when).every_hour:
@@ -132,7 +132,7 @@ def badge(when: When) -> str:
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """Raises ValueError, with the nearest known name, for a name that is no IANA time zone."""
+    """Raises ValueError, with the nearest known name, for a name that is not an IANA time zone."""
     try:
         return ZoneInfo(name)
     except (LookupError, OSError, ValueError):
@@ -142,7 +142,7 @@ def zone_named(name: str) -> ZoneInfo:
 
 @lru_cache(maxsize=4096)
 def expression_of(when: CronExpression | Hourly | Daily | Weekly) -> CronExpression:
-    """Every repeating schedule is a cron expression; there is one walk, not four."""
+    """Every repeating schedule as a cron expression, so that one algorithm serves all four kinds."""
     match when:
         case CronExpression():
             return when
@@ -165,7 +165,7 @@ def _next(after: datetime, expression: CronExpression, zone: ZoneInfo) -> dateti
         if not later:
             continue
         best = min(later) if best is None else min(best, *later)
-        # Near a change the order of wall times is not the order of instants: look as far as the change reaches.
+        # Near a clock change wall times and instants are ordered differently: look as far as the change reaches.
         horizon = horizon or wall + _bend(wall, zone)
         if wall >= horizon:
             break
@@ -173,9 +173,9 @@ def _next(after: datetime, expression: CronExpression, zone: ZoneInfo) -> dateti
 
 
 def _start_wall(after: datetime, zone: ZoneInfo, *, real: bool) -> datetime:
-    """The wall time to walk from: earlier than now's where a change lets an earlier wall time still come."""
+    """The wall time to start from: earlier than that of `after` if a clock change lets an earlier one still come."""
     here = after.astimezone(zone)
-    # With real hours a fold ahead makes walls come again; else a gap behind has moved its walls forward.
+    # With real hours, a fold ahead makes wall times come again; else, a gap behind has moved its wall times forward.
     other = after + _NEAR if real else after - _NEAR
     back = _offset(here) - _offset(other.astimezone(zone))
     wall = here.replace(tzinfo=None)
@@ -193,7 +193,7 @@ def _instants(wall: datetime, zone: ZoneInfo, *, real: bool) -> tuple[datetime, 
 
 
 def _bend(wall: datetime, zone: ZoneInfo) -> timedelta:
-    """By how much the clock changes around this wall time; nothing on an ordinary one."""
+    """By how much the clock changes around this wall time; zero at an ordinary one."""
     return abs(_offset(wall.replace(tzinfo=zone)) - _offset(wall.replace(tzinfo=zone, fold=1)))
 
 
@@ -202,13 +202,13 @@ def _offset(at: datetime) -> timedelta:
 
 
 def _next_midnight(at: datetime, zone: ZoneInfo) -> datetime:
-    """The next local midnight, or where a clock that skips it moves it; always after `at`."""
+    """The next local midnight, or the time it moves to if the clock skips it; always after `at`."""
     today = at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None, fold=0)
     return max((today + timedelta(days=1)).replace(tzinfo=zone).astimezone(UTC), at + _MINUTE)
 
 
 def _is_plain_day(start: datetime, zone: ZoneInfo) -> bool:
-    """True at a local midnight with no clock change in the day that follows, nor in the days beside it."""
+    """Whether `start` is a local midnight with no clock change on the day that follows or the days beside it."""
     if start.astimezone(zone).time() != time.min:
         return False
     near = (start - _NEAR, start, start + 2 * _NEAR)

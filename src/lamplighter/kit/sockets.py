@@ -1,4 +1,4 @@
-"""Unix sockets by path: the kernel takes about 100 bytes of one, and cities may lie deeper than that."""
+"""Short paths for Unix sockets: the kernel takes paths of about 100 bytes, and a city's may be longer."""
 
 import os
 from collections.abc import Iterator

@@ -16,23 +16,23 @@ from lamplighter.kit.limits import TimeLimit
 FIRST_DELAY = timedelta(milliseconds=100)
 LONGEST_DELAY = timedelta(seconds=5)
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""What a machine may run out of for a while."""
+"""Errors of a machine that has temporarily run out of something."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """One long-lived part: `run` works until cancelled; `stop` is asked first and may end it gracefully."""
+    """One long-lived part: `run` works until cancelled; `stop`, if given, is called first to end it gracefully."""
 
     name: str
     run: Callable[[], Awaitable[None]]
     stop: Callable[[], Awaitable[None]] | None = None
     stop_within: timedelta = timedelta(seconds=5)
     dropped_when_fenced: bool = False
-    """Its stop would end what may be another's by then: after a fence it is cut off, as by a crash."""
+    """After a fence the child is cancelled without `stop`, as in a crash: `stop` would end what others may hold now."""
 
 
 class TooManyRestarts(Exception):
-    """A child failed more often than its limit; the failure goes upward, as a supervisor's does."""
+    """A child failed more often than the limit allows; the failure goes up to the supervisor's caller."""
 
     def __init__(self, child: str, limit: int, window: timedelta) -> None:
         super().__init__(f"{child} failed more than {limit} times within {window.total_seconds():g} s")
@@ -51,12 +51,12 @@ class Supervisor:
     _fenced: bool = False
 
     async def run(self, children: list[Child]) -> None:
-        """Ends by an exception, cancellation or TooManyRestarts of a child; returns only when every child did."""
+        """Raises TooManyRestarts, Fenced or CancelledError; returns only when every child has returned."""
         try:
             for child in children:
                 self._children[child.name] = child
                 self._tasks[child.name] = asyncio.create_task(self._keep(child), name=child.name)
-            # Not gather: it would pass a cancellation on to every child at once, and the order of stopping is ours.
+            # Not gather: it would cancel every child at once, but children must be stopped in order.
             done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
             for task in done:
                 task.result()
@@ -89,7 +89,7 @@ class Supervisor:
             await self.clock.wait(asyncio.Event(), at_most=delay)
 
     def _failed(self, child: Child, failures: deque[datetime], error: Exception) -> timedelta:
-        """Count the failure; how long to wait before the next start, or TooManyRestarts."""
+        """Count the failure; returns how long to wait before the next start. Raises TooManyRestarts."""
         now = self.clock.now()
         failures.append(now)
         while failures and now - failures[0] > self.window:

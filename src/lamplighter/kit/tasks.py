@@ -1,4 +1,4 @@
-"""Tasks that nobody awaits: their failure is logged, and never dropped."""
+"""Background tasks that no code awaits: their failures are logged, never lost."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -17,7 +17,7 @@ def spawn(work: Coroutine[Any, Any, R], *, name: str) -> "asyncio.Task[R]":
 
 
 def tell_failure(task: "asyncio.Task[Any]") -> None:
-    """A done callback: for tasks that are made elsewhere."""
+    """A done callback that logs a task's failure; for tasks that `spawn` did not make."""
     if task.cancelled():
         return
     error = task.exception()

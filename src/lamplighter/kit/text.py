@@ -1,4 +1,4 @@
-"""Strict templates for prompts, names and commands, in the syntax that Go's templates have.
+"""Strict templates for prompts, names and commands, in the syntax of Go's templates.
 
 Fields, pipelines, `if`/`else if`/`else`, `range`, `with`, variables, `define` and `template`, comments and trimming.
 """
@@ -39,7 +39,7 @@ _DEEPEST = 50
 
 
 class Missing(StrEnum):
-    """What a field that is not there means."""
+    """How a missing field is treated."""
 
     ERROR = "error"
     EMPTY = "empty"
@@ -53,7 +53,7 @@ def render(
     partials: Iterable[Template] = (),
     missing: Missing = Missing.ERROR,
 ) -> str:
-    """Raises TemplateError, with file and line, for whatever cannot be done. A template's own `define`s win."""
+    """Raises TemplateError, with file and line. The template's own `define`s take precedence over the partials'."""
     defines = {name: (part.file, nodes) for part in (*partials, template) for name, nodes in part.defines.items()}
     for part in partials:
         defines.setdefault(part.file.rpartition("/")[2], (part.file, part.nodes))
@@ -61,12 +61,12 @@ def render(
 
 
 def expand(text: str, data: Mapping[str, object], *, file: str = "template", functions: Functions = _NOTHING) -> str:
-    """A short template at once; text without an action is itself."""
+    """Parse and render a short template; text without an action is returned as it is."""
     return render(parse(text, file=file), data, functions=functions) if "{{" in text else text
 
 
 def fields_of(template: Template) -> frozenset[str]:
-    """The first names of all chains that begin at the data itself; what a template may ask for."""
+    """The top-level fields of the data that a template may use; bodies of `with` and `range` are not searched."""
     return frozenset(_fields([*template.nodes, *(node for body in template.defines.values() for node in body)]))
 
 
@@ -81,7 +81,7 @@ def _fields(nodes: Iterable[Node]) -> Iterable[str]:
                 yield from _pipe_fields(pipe)
                 yield from _fields([*body, *otherwise])
             case With(pipe, _, otherwise) | Range(pipe, _, otherwise):
-                # The dot is another inside, so only what is asked of the data outside is known.
+                # Inside the body the dot is another value, so only the fields used outside of it are known.
                 yield from _pipe_fields(pipe)
                 yield from _fields(otherwise)
             case Partial(_, pipe, _):

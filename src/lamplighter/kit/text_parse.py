@@ -1,4 +1,4 @@
-"""Template text to nodes: actions, pipelines and blocks, each with its line; what is wrong names file and line."""
+"""Parses template text into nodes: actions, pipelines and blocks with their lines; errors name file and line."""
 
 import json
 import re
@@ -36,7 +36,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Pipe:
-    """Commands joined by `|`; `variables` take the value, newly declared or set again."""
+    """Commands joined by `|`; the result is assigned to `variables`, which it declares if `declares` is set."""
 
     commands: tuple[tuple["Operand", ...], ...]
     line: int
@@ -199,7 +199,7 @@ class _Parser:
         return (With if action.word == "with" else Range)(pipe, body, otherwise)
 
     def _otherwise(self, opener: _Action, found: _Action) -> tuple[Node, ...]:
-        """What follows `else`; `else if` is a branch of its own that shares the `end`."""
+        """The nodes after `else`; `else if` is a branch of its own that shares the `end`."""
         if found.rest:
             inner = _Action(found.rest, found.line)
             if inner.word not in {"if", "with"} or opener.word == "range":

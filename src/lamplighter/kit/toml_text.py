@@ -1,4 +1,4 @@
-"""TOML text read to a bounded depth, so that whatever takes in a file can walk its tree."""
+"""Parses TOML text to a bounded depth, so that the readers of a file can walk its tree."""
 
 import tomllib
 from typing import Any
@@ -7,7 +7,7 @@ from lamplighter.kit.json_text import DEEPEST, is_too_deep
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Raises ValueError for text that is not TOML, and for what is nested too deeply."""
+    """Raises ValueError for text that is not TOML, or that is nested too deeply."""
     try:
         tree = tomllib.loads(text)
     except RecursionError:

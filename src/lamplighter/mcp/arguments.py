@@ -1,4 +1,4 @@
-"""Reading a tool's arguments: every problem at once, and what is not asked for is left aside."""
+"""Reads a tool's arguments: reports all problems at once and ignores unknown arguments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from lamplighter.kit.errors import UsageError
 
 
 class Arguments:
-    """Values are read by name; `check` raises for all that were wrong."""
+    """Values are read by name; `check` then raises one error with all problems."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
@@ -28,7 +28,7 @@ class Arguments:
         return self.text(name, required=True) or ""
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts; a lone text stands for a list of one."""
+        """A list of texts; a single text counts as a list of one."""
         value = self._given.get(name)
         if value is None:
             return ()
@@ -58,6 +58,6 @@ class Arguments:
         return self._given.get(name)
 
     def check(self) -> None:
-        """Raises UsageError."""
+        """Raises UsageError if any value that was read is wrong."""
         if self._problems:
             raise UsageError(f"Nothing was done: {'; '.join(self._problems)}.", hint="Mend the arguments, call again.")

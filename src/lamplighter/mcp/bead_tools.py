@@ -1,4 +1,4 @@
-"""The tools for beads: find work, claim it, say how it goes."""
+"""The tools for beads: find work, claim it, change it, close it."""
 
 from collections.abc import Callable
 from typing import Any

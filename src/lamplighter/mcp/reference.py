@@ -1,4 +1,4 @@
-"""The reference page of the tools, written from the tools themselves."""
+"""Generates the reference page of the tools from their definitions."""
 
 from collections.abc import Mapping
 from typing import Any

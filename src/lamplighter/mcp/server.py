@@ -50,17 +50,17 @@ def build(toolbox: Toolbox, caller_of: CallerOf) -> Server[Any]:
 
 
 async def serve_stdio(toolbox: Toolbox, caller: Caller) -> None:
-    """Until the other side closes its end."""
+    """Serve until the client closes standard input."""
     server = build(toolbox, lambda _context: caller)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
 class HttpEndpoint:
-    """An ASGI application for `/mcp`. It keeps nothing between requests, so a restart of the daemon goes unnoticed.
+    """An ASGI application for `/mcp`. It keeps no state between requests, so clients do not notice a daemon restart.
 
-    Whoever mounts it has asked for the caller's token already, which is also what keeps web pages out; `caller_in`
-    finds the caller in the request's scope.
+    The server that mounts it has already checked the caller's token, which also keeps web pages out; `caller_in` finds
+    the caller in the request's scope.
     """
 
     def __init__(self, toolbox: Toolbox, caller_in: Callable[[Mapping[str, Any]], Caller]) -> None:
@@ -75,7 +75,7 @@ class HttpEndpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        """Nothing is ever pushed from here, so there is no stream to open: a GET would only hold a connection."""
+        """Serve POST only: the server never pushes messages, so the stream of a GET would only hold a connection."""
         if scope["method"] == "POST":
             body = await _whole_body(Request(scope, receive))
             await self._manager.handle_request(scope, _body_first(body, receive), send)
@@ -84,7 +84,7 @@ class HttpEndpoint:
 
 
 async def _whole_body(request: Request) -> bytes:
-    """Read before the library is asked, which would log a client that hangs up as an error, with its traceback.
+    """Read the body before calling the library, which would log a client that hangs up as an error with traceback.
 
     Raises ClientDisconnect; HTTPException for a body that is too large.
     """

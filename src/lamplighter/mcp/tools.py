@@ -1,4 +1,4 @@
-"""The tools: one tool, one service call. Who may use one is asked of `domain.access`."""
+"""The tools, each a thin layer over a service; `domain.access` decides which caller may use which."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Call = Callable[[Toolbox, Caller, Mapping[str, Any]], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Tool:
-    """`there` tells whether the service behind it is at hand."""
+    """`there` tells whether the toolbox has the service behind the tool."""
 
     name: str
     description: str
@@ -33,7 +33,7 @@ class ToolUnknown(NotFound):
 
 
 def offered(toolbox: Toolbox, caller: Caller) -> list[Tool]:
-    """A caller is shown what it may use, so that a run's agent is not tempted by what would be refused."""
+    """The tools that the caller may use; the others are hidden, so that a run's agent does not try them in vain."""
     return [tool for tool in TOOLS if tool.there(toolbox) and caller.may(tool.verb)]
 
 

@@ -1,4 +1,4 @@
-"""Agents and their work, as the patrol needs them: how a session is built, how much work waits, who is at work."""
+"""What the patrol needs of agents: building a session, counting waiting work, and knowing which instances are busy."""
 
 from typing import Protocol
 
@@ -8,10 +8,10 @@ from lamplighter.domain.sessions.model import SessionSpec
 
 
 class Workshop(Protocol):
-    """Builds what a provider starts. Called on a thread: it reads and writes files."""
+    """Builds the specification of an agent's session. Called on a thread, because it reads and writes files."""
 
     def build(self, loaded: LoadedCity, agent: Agent, instance: str) -> SessionSpec:
-        """Hook files and files of the agent program are in place afterwards. Raises LampError."""
+        """Write the hook files and the agent program's files, and return the specification. Raises LampError."""
         ...
 
 
@@ -27,7 +27,7 @@ class Work(Protocol):
         ...
 
     async def free(self, instance: str) -> int:
-        """Put back what an instance that will not return held; how many beads."""
+        """Put back the beads held by an instance that will not return; returns how many."""
         ...
 
 
@@ -35,5 +35,5 @@ class PoolCheck(Protocol):
     """Runs a pool's own check."""
 
     async def __call__(self, loaded: LoadedCity, agent: Agent) -> int:
-        """How many instances are wanted. Raises LampError where that is not to be had."""
+        """How many instances are wanted. Raises LampError when the check gives no number."""
         ...

@@ -1,4 +1,4 @@
-"""Artifacts: what runs leave behind, kept under names that are the same for every try."""
+"""The store of run artifacts; an artifact's key is the same for every attempt to write it."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,13 +12,13 @@ class ArtifactUnknown(NotFound):
 
 
 class ArtifactsUnavailable(Unavailable):
-    """The store does not answer, or does not let us; writing is tried again."""
+    """The store does not answer or denies access; writing is tried again."""
 
 
 class ArtifactStore(Protocol):
-    """A write is whole or not there; a second one under the same key replaces the first.
+    """A write is atomic; a second one under the same key replaces the first.
 
-    A key that is none raises KeyRefused, everywhere.
+    Every method raises KeyRefused for an invalid key or prefix.
     """
 
     async def put(self, key: str, content: bytes, *, content_type: str) -> None: ...
@@ -28,7 +28,7 @@ class ArtifactStore(Protocol):
         ...
 
     async def keys(self, prefix: str) -> Sequence[str]:
-        """All keys below `prefix`, which ends in a slash; sorted."""
+        """All keys below `prefix`, sorted. A prefix ends in a slash; an empty one means all keys."""
         ...
 
     async def delete(self, key: str) -> None:

@@ -1,4 +1,4 @@
-"""Where work beads live: in the city's own store, or in an external one that speaks a protocol."""
+"""The store of work beads: the city's own, or an external one reached by a protocol."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from lamplighter.domain.beads.model import Bead, BeadChange, BeadFilter, NewBead
 
 
 class BeadStore(Protocol):
-    """Plain calls: a command makes one and leaves, the daemon makes them on a thread.
+    """Calls block: a command makes one and exits, the daemon makes them on a thread.
 
     An unknown id raises BeadNotFound. A claim is atomic: of many claimants one wins, the others get AlreadyClaimed.
     """
@@ -26,15 +26,15 @@ class BeadStore(Protocol):
         ...
 
     def matching(self, wanted: BeadFilter, *, limit: int) -> Sequence[Bead]:
-        """The newest beads that pass, newest first."""
+        """The newest beads that match, newest first."""
         ...
 
     def ready(self, *, label: str | None = None, assignee: str | None = None, limit: int = 100) -> Sequence[Bead]:
-        """Open beads whose every need is closed, oldest first."""
+        """Open beads whose needs are all closed, oldest first."""
         ...
 
     def children(self, parent: str) -> Sequence[Bead]: ...
 
     def cook(self, plan: Plan, *, rig: str | None = None) -> Bead:
-        """Create the molecule and its steps; returns its root."""
+        """Create the molecule and its steps; returns the root bead."""
         ...

@@ -8,12 +8,15 @@ from typing import Protocol
 from lamplighter.kit.errors import LampError
 
 OUTPUT_BYTES = 64 * 1024
-"""How much of a command's output is kept: its end."""
+"""How many bytes are kept of a command's output, counted from its end."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """`key` names this one start for good. Each of `files` is written beside it, its path told in that variable."""
+    """`key` identifies this one start permanently.
+
+    `files` maps environment variables to contents: each content is written to a file, and the variable holds its path.
+    """
 
     key: str
     line: str
@@ -25,7 +28,7 @@ class Command:
 
 @dataclass(frozen=True)
 class CommandEnded:
-    """`exit_code` is none where it was ended at its limit, or where nobody can know it: the machine went down."""
+    """`exit_code` is None when the command was ended at its limit, or is unknown because the machine went down."""
 
     exit_code: int | None
     started_at: datetime
@@ -40,39 +43,41 @@ class CommandNotStarted(LampError):
 
 
 class NoDirectory(CommandNotStarted):
-    """The directory it should work in is not there."""
+    """The command's working directory does not exist."""
 
 
 class CommandRunner(Protocol):
     async def run(self, command: Command) -> CommandEnded:
-        """Start it, or take up the one of that key that was started before, and wait for its end.
+        """Start the command, or find the one already started under that key, and wait for its end.
 
-        A command is started once for its key, whatever happens to this process, until `forget`. At its limit it is
-        ended with all descendants. Cancelling the wait leaves the command running. Raises CommandNotStarted, or
-        NoDirectory.
+        Until `forget`, a key starts one command only, even if this process dies in between. At its limit the command
+        is ended with all its descendants. Cancelling the wait leaves it running. Raises CommandNotStarted, NoDirectory.
         """
         ...
 
     async def check(self, command: Command) -> CommandEnded:
-        """Run a short one that nobody will take up again; its output is not kept. Cancelling ends it."""
+        """Run a short command that is not resumed after a restart; its output is not kept. Cancelling ends it."""
         ...
 
     async def stop(self, key: str, *, grace: timedelta) -> None:
-        """End it with all its descendants: asked first, killed after `grace`. An unknown key is no error."""
+        """Ask the command and all its descendants to end, and kill them after `grace`. An unknown key is no error."""
         ...
 
     async def forget(self, key: str) -> None:
-        """Remove what is kept of an ended one. May be repeated."""
+        """Remove the record and output of an ended command. May be repeated."""
         ...
 
     async def kept(self) -> list[str]:
-        """The keys of all that were started and not forgotten."""
+        """The keys of all commands that were started and not forgotten."""
         ...
 
     async def sweep(self, *, checks: bool = True) -> None:
-        """End checks that a killed process left behind, and remove what it left half made."""
+        """Remove half-made records of killed processes and end the checks they left running.
+
+        `checks=False` ends no checks: they may belong to another live process of the node.
+        """
         ...
 
     async def tail(self, key: str) -> str:
-        """The end of its output so far; empty for an unknown key."""
+        """The end of the command's output so far; empty for an unknown key."""
         ...

@@ -1,4 +1,4 @@
-"""What is on record beside a city's files about the configuration in force, for commands and for the next start."""
+"""The record of the configuration in force, kept beside the city's files for commands and for the next start."""
 
 from typing import Protocol
 
@@ -7,9 +7,9 @@ from lamplighter.domain.city.loaded import LoadedCity
 
 class ConfigRecord(Protocol):
     def accepted(self, loaded: LoadedCity) -> None:
-        """Keep its texts: it is the one in force."""
+        """Keep the texts of this configuration, which is now in force."""
         ...
 
     def rejected(self, reason: str, *, readable: bool) -> None:
-        """The files are not in force; `readable` when they are right but cannot be taken while the city runs."""
+        """Record that the files are not in force; `readable` if they are valid but a running city cannot apply them."""
         ...

@@ -1,4 +1,4 @@
-"""Where mail is kept: in the city's own beads, or with a script."""
+"""The store of mail: the city's own beads, or a script."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -18,22 +18,22 @@ class AlreadyArchived(Conflict):
 
 
 class Mail(Protocol):
-    """Plain calls: a command makes one and leaves."""
+    """Calls block: a command makes one and exits."""
 
     def send(self, *, sender: str, to: str, body: str) -> Message: ...
 
     def inbox(self, recipient: str) -> Sequence[Message]:
-        """Unread, oldest first."""
+        """Unread messages, oldest first."""
         ...
 
     def check(self, recipient: str) -> Sequence[Message]:
-        """The same, for a glance that must change nothing."""
+        """The same as `inbox`, for a caller that must change nothing."""
         ...
 
     def read(self, message: str) -> Message:
-        """From now on it counts as read. Raises MessageUnknown."""
+        """Return the message and mark it as read. Raises MessageUnknown."""
         ...
 
     def archive(self, message: str) -> None:
-        """Done with, read or not. Raises MessageUnknown, AlreadyArchived."""
+        """Take an unread message out of the inbox. Raises MessageUnknown, AlreadyArchived."""
         ...

@@ -1,4 +1,4 @@
-"""Builds what a run's session needs on the machine it will live on."""
+"""The builder of what a run's session needs on the machine where it will run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from lamplighter.domain.sessions.model import SessionSpec
 
 @dataclass(frozen=True)
 class RunOrder:
-    """One run to be prepared: what it is, what set it off, where it works, and where its tools are served."""
+    """One run to prepare: its plan, its trigger, its working directory, and the URL where its tools are served."""
 
     run: str
     automation: str
@@ -23,14 +23,14 @@ class RunOrder:
 
 
 class RunWorkshop(Protocol):
-    """Called on a thread: it reads and writes files. Everything may be repeated."""
+    """Called on a thread, because it reads and writes files. Every call may be repeated."""
 
     def installed(self, command: str, env: Mapping[str, str]) -> bool:
-        """Whether the command is on the path that a run with that environment would have."""
+        """Whether the command is on the PATH of a run with that environment."""
         ...
 
     def prepare(self, city: City, order: RunOrder) -> SessionSpec:
-        """The files of the run are in place afterwards, its token among them. Raises LampError."""
+        """Write the run's files, its token among them, and return the session's specification. Raises LampError."""
         ...
 
     def forget(self, run: str) -> None:

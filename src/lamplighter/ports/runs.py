@@ -1,4 +1,4 @@
-"""What the surfaces ask of runs and automations; the services behind it are handed in."""
+"""The services that surfaces call for runs and automations; implementations are injected."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class RunUnknown(NotFound):
 
 @dataclass(frozen=True)
 class Completed:
-    """`replayed`: the same had been said before, and nothing was written."""
+    """`replayed`: the same completion was already on record, and nothing was written."""
 
     run: str
     state: RunState
@@ -28,12 +28,13 @@ class CompletionService(Protocol):
     async def complete(self, completion: Completion, *, caller: Caller, session: str | None = None) -> Completed:
         """End the run as its agent reports. May be repeated with the same content.
 
-        Raises RunUnknown; Forbidden for another run's token; CompletionRefused for what contradicts the run's record.
+        Raises RunUnknown; Forbidden for a caller of another run; CompletionRefused for a completion that contradicts
+        the run's record.
         """
         ...
 
     async def run(self, run: str, *, caller: Caller) -> Mapping[str, Any]:
-        """The run in the shape of every surface, its timeline included. Raises RunUnknown, Forbidden."""
+        """The run as JSON, in the shape that every surface shows, with its timeline. Raises RunUnknown, Forbidden."""
         ...
 
 
@@ -41,5 +42,5 @@ class AutomationService(Protocol):
     async def automations(self, *, caller: Caller) -> Sequence[Mapping[str, Any]]: ...
 
     async def create(self, definition: Mapping[str, Any], *, caller: Caller) -> Mapping[str, Any]:
-        """Store a definition, disabled until a person arms it. Raises UsageError with every problem, Conflict."""
+        """Store a definition, disabled until a person enables it. Raises UsageError with every problem, Conflict."""
         ...

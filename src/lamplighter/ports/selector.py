@@ -1,4 +1,4 @@
-"""Who picks a configuration for a run whose automation leaves it open."""
+"""The selector of a configuration for a run whose automation leaves the choice open."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -8,5 +8,5 @@ from lamplighter.domain.runs.target import Candidate, Selection
 
 class Selector(Protocol):
     async def select(self, payload: Mapping[str, Any], candidates: Sequence[Candidate]) -> Selection:
-        """`payload` is the run's enrichment. Never raises: a failure is an answer with its reason."""
+        """`payload` is the run's enrichment. Never raises: a failure is returned as a Selection with its reason."""
         ...

@@ -1,4 +1,4 @@
-"""Session providers: where agents and runs live, on this machine or on others."""
+"""Session providers: they run the sessions of agents and runs, on this machine or on others."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class SessionUnknown(NotFound):
 
 
 class StartFailed(LampError):
-    """The program did not come up; `output` is the last of what it said."""
+    """The program did not start; `output` is the end of its output."""
 
     def __init__(self, name: SessionName, why: str, *, output: str = "", hint: str = "") -> None:
         said = f" It said: {output.strip()[-500:]}" if output.strip() else ""
@@ -42,93 +42,93 @@ class NoInput(Conflict):
 
 
 class ProviderUnavailable(Unavailable):
-    """What the provider needs is away or does not answer; not the fault of any one session."""
+    """Something the provider needs is missing or does not answer; no single session is at fault."""
 
 
 class SessionProvider(Protocol):
-    """The sessions of one city. A session is the city's by the city id it was started with, never by its name.
+    """The sessions of one city. A session belongs to a city by the city id it was started with, never by its name.
 
-    Names that are not there are no error where the wish is already true: stop, interrupt, nudge, send_keys,
-    clear_scrollback and remove_meta of an unknown session do nothing.
+    For an unknown session stop, interrupt, nudge, send_keys, clear_scrollback and remove_meta do nothing and raise
+    nothing.
     """
 
     async def start(self, spec: SessionSpec) -> Seen:
-        """Start it and wait until it is ready; a dead session of that name is replaced, its metadata with it.
+        """Start the session and wait until it is ready; replace a dead session of that name, with its metadata.
 
-        Raises SessionAlive where one of that name lives, StartFailed where the program does not come up.
+        Raises SessionAlive when a session of that name is alive, StartFailed when the program does not start.
         """
         ...
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
-        """End the program and all its descendants: asked first, killed after `grace`. Nothing of it is left.
+        """Ask the program and all its descendants to end, kill them after `grace`, and remove the session.
 
-        Raises StopFailed where a process outlives even that.
+        Raises StopFailed when a process survives the kill.
         """
         ...
 
     async def interrupt(self, name: SessionName) -> None:
-        """What Ctrl-C does."""
+        """Interrupt the program as Ctrl-C does."""
         ...
 
     async def nudge(self, name: SessionName, text: str) -> None:
-        """Type `text` and Enter. Two nudges never mix. Raises NoInput for a session that reads nothing."""
+        """Type `text` and Enter. Concurrent nudges never mix. Raises NoInput for a session that reads no input."""
         ...
 
     async def send_keys(self, name: SessionName, *keys: str) -> None:
-        """Press keys by their tmux names (`Enter`, `C-c`, `Down`), or type them as they stand; no Enter is added."""
+        """Press keys by their tmux names (`Enter`, `C-c`, `Down`) or type text literally; no Enter is added."""
         ...
 
     async def peek(self, name: SessionName, lines: int = 50) -> str:
-        """The last lines of its output or screen; all that is kept for 0. Empty for an unknown session."""
+        """The last `lines` lines of its output or screen; 0 means all that is kept. Empty for an unknown session."""
         ...
 
     async def attach_command(self, name: SessionName) -> tuple[str, ...]:
-        """What a person's terminal must run to see it. Raises SessionUnknown."""
+        """The command that a person's terminal runs to see the session. Raises SessionUnknown."""
         ...
 
     async def set_meta(self, name: SessionName, key: str, value: str) -> None:
-        """Raises SessionUnknown. Metadata lives and dies with the session."""
+        """Raises SessionUnknown. Metadata is removed with its session."""
         ...
 
     async def get_meta(self, name: SessionName, key: str) -> str:
-        """Empty where the session or the key is not there."""
+        """Empty when the session or the key does not exist."""
         ...
 
     async def remove_meta(self, name: SessionName, key: str) -> None: ...
 
     async def seen(self) -> Mapping[SessionName, Seen]:
-        """The state of all sessions of this city, at the cost of one look."""
+        """The state of all sessions of this city, found by a single query of the provider."""
         ...
 
     async def see(self, name: SessionName) -> Seen | None:
-        """The state of one session of this city, at the cost of that one alone; None where there is none."""
+        """The state of one session of this city, without looking at the others; None when there is none."""
         ...
 
     def ended(self) -> AsyncIterator[SessionName]:
-        """Names of sessions whose program ended, as it happens, from this call on; called inside the running loop.
+        """Yield the names of sessions whose program ends from this call on. Call it inside the running loop.
 
-        A hint: what ended before, or while nobody listened, is found by `seen`.
+        Only a hint: programs that ended before, or while nothing listened, are found by `seen`.
         """
         ...
 
     async def clear_scrollback(self, name: SessionName) -> None: ...
 
     async def copy_to(self, name: SessionName, source: Path, destination: str) -> None:
-        """Copy a file or directory to `destination`, relative to its working directory. Raises SessionUnknown."""
+        """Copy a file or directory to `destination` in the session's working directory. Raises SessionUnknown."""
         ...
 
     async def cleanup(self) -> None:
-        """Housekeeping, called now and then: bound what is kept of outputs."""
+        """Limit how much output is kept; called periodically."""
         ...
 
     async def close(self) -> None:
-        """Let go of watches and connections; the sessions live on."""
+        """Release watches and connections; the sessions keep running."""
         ...
 
 
 @dataclass(frozen=True)
 class Output:
-    """A part of a session's output. `base` is where it begins in the present file; below 0 in the one before it."""
+    """A part of a session's output. `base` is its offset in the current file; below 0 it begins in the older one."""
 
     data: bytes
     base: int
@@ -136,8 +136,8 @@ class Output:
 
 @runtime_checkable
 class KeepsOutput(Protocol):
-    """A provider whose sessions' output can be read on from a place; that of others is read whole, at their end."""
+    """A provider that can read output from a given position; with other providers output is read whole, at the end."""
 
     async def read(self, name: SessionName, position: int) -> Output:
-        """What came after `position`, a bounded part of it. Empty where there is nothing more, or no session."""
+        """The output after `position`, up to a limit. Empty when there is no more output or no such session."""
         ...

@@ -1,4 +1,4 @@
-"""A working directory of its own for each run, so that agents do not step on each other or on a person."""
+"""Git worktrees: a working directory for each run, so that agents do not disturb each other or a person."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ from lamplighter.kit.errors import LampError
 
 @dataclass(frozen=True)
 class Worktree:
-    """`work_dir` is where the run works: the place in the worktree that the rig's directory has in its repository."""
+    """`work_dir` is where the run works: the rig's directory inside its repository, mapped to the worktree.
+
+    A worktree found by `all` has its root as `work_dir`.
+    """
 
     run: str
     path: Path
@@ -21,7 +24,7 @@ class Worktree:
 
 @dataclass(frozen=True)
 class Changes:
-    """What differs from where the run began, committed or not; `untracked` files are counted apart."""
+    """Differences from the commit where the run began, committed or not; `untracked` files are counted separately."""
 
     commits: int = 0
     files: int = 0
@@ -42,12 +45,12 @@ class Changes:
 
 @dataclass(frozen=True)
 class Removed:
-    """All of it is elsewhere, or there was nothing."""
+    """The worktree is gone: all its commits are on other branches, or there was no worktree."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """`why`: `uncommitted` or `unmerged`."""
+    """The worktree was not removed; `why` is `uncommitted` or `unmerged`."""
 
     worktree: Worktree
     why: str
@@ -55,7 +58,7 @@ class Kept:
 
 
 class NoWorktree(LampError):
-    """The directory cannot have one: it is not in a git repository, or nothing was ever committed there."""
+    """The directory cannot have a worktree: it is not in a git repository, or the repository has no commit."""
 
 
 class GitFailed(LampError):
@@ -66,7 +69,7 @@ class GitFailed(LampError):
 
 class Worktrees(Protocol):
     async def ensure(self, run: str, directory: Path) -> Worktree:
-        """Make it, or find it where an earlier try made it; whatever is in it then stays.
+        """Make the run's worktree, or return the one an earlier try made, with its contents unchanged.
 
         Raises NoWorktree, GitFailed.
         """
@@ -75,13 +78,13 @@ class Worktrees(Protocol):
     async def changes(self, worktree: Worktree) -> Changes: ...
 
     async def release(self, worktree: Worktree) -> Removed | Kept:
-        """Remove it when nothing would be lost: clean, and every commit on some other branch. May be repeated."""
+        """Remove it if it is clean and all its commits are on another branch, else keep it. May be repeated."""
         ...
 
     async def discard(self, worktree: Worktree) -> None:
-        """Remove it with what is uncommitted in it; unmerged commits stay on its branch. May be repeated."""
+        """Remove it with its uncommitted changes; unmerged commits stay on its branch. May be repeated."""
         ...
 
     async def all(self) -> Sequence[Worktree]:
-        """Those that are there, by run."""
+        """All existing worktrees, sorted by run."""
         ...

@@ -1,4 +1,4 @@
-"""Agents as people and programs see them: one row each, with its state and the reason for it."""
+"""The list of agents for people and programs: one row each, with its state and the reason for it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from lamplighter.kit.clock import rfc3339
 
 @dataclass(frozen=True)
 class View:
-    """All that a list of agents is made from; `kept` says that a controller looks after them now."""
+    """Everything that a list of agents is built from; `kept` is true while a controller looks after them."""
 
     roster: Roster
     sight: Mapping[SessionName, Seen]
@@ -29,7 +29,7 @@ class View:
 
 
 def agent_rows(view: View) -> list[dict[str, Any]]:
-    """Agents in the order they are declared, a pool's instances under its name; sessions of nobody's come last."""
+    """Agents in the order of their declaration, a pool's instances together; sessions of no declared agent last."""
     rows: list[dict[str, Any]] = []
     shown: set[SessionName] = set()
     for agent in view.roster.city.agents:
@@ -43,7 +43,7 @@ def agent_rows(view: View) -> list[dict[str, Any]]:
 
 
 def _instances(view: View, agent: Agent) -> Iterator[tuple[str, SessionName]]:
-    """A fixed agent always; of a pool those that run or are spoken of, or the pool itself where there are none."""
+    """A fixed agent itself; of a pool the instances that are seen, have a verdict or are quarantined, else the pool."""
     names = [name for name, declared in view.roster.declared.items() if declared is agent]
     found = [(name, view.roster.sessions[name]) for name in names]
     if agent.pool is not None:

@@ -1,4 +1,4 @@
-"""Beads as transactions: create, change, claim, close. Every change emits its `bead.*` event, from here alone."""
+"""The transactions on beads: create, change, claim, release, close; only this module emits `bead.*` events for them."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -50,13 +50,11 @@ def create(tx: Tx, new: NewBead, *, prefix: str, ids: IdSource, act: Act) -> Bea
 def change(tx: Tx, bead_id: str, wanted: BeadChange, *, act: Act) -> Bead:
     """Raises BeadNotFound, BelowItself, LabelGiven, or NeedsCycle for a need that would close a circle.
 
-    Closing goes by `close`.
-
-    A change that changes nothing writes nothing and tells nothing.
+    Status `closed` raises UsageError: use `close`. A change without effect writes nothing and emits no event.
     """
     checked_change(wanted)
     if wanted.add_needs:
-        tx.cities.lock()  # two needs that close a circle together must not be added side by side
+        tx.cities.lock()  # two concurrent transactions must not add needs that together close a circle
     before = _locked_tree(tx, bead_id)
     if wanted.remove_labels and (given := {*wanted.remove_labels}.intersection(tx.beads.given_labels(before))):
         raise LabelGiven(bead_id, min(given))
@@ -77,7 +75,7 @@ def change(tx: Tx, bead_id: str, wanted: BeadChange, *, act: Act) -> Bead:
 def claim(tx: Tx, bead_id: str, assignee: str, *, act: Act) -> Bead:
     """Give an open, ready bead to `assignee`; a repeated claim by its holder changes nothing.
 
-    Raises AlreadyClaimed for somebody else's, NotClaimable for one that is closed or still waits.
+    Raises AlreadyClaimed when another assignee has it, NotClaimable when it is closed or has unmet needs.
     """
     checked_assignee(assignee)
     before = _locked(tx, bead_id)
@@ -95,7 +93,7 @@ def claim(tx: Tx, bead_id: str, assignee: str, *, act: Act) -> Bead:
 
 
 def release(tx: Tx, bead_id: str, *, act: Act) -> Bead:
-    """Put a claimed bead back, for somebody else to take."""
+    """Make a bead in progress open and unassigned again; a bead in any other state is left as it is."""
     before = _locked(tx, bead_id)
     if before.status is not BeadStatus.IN_PROGRESS:
         return before
@@ -104,7 +102,7 @@ def release(tx: Tx, bead_id: str, *, act: Act) -> Bead:
 
 
 def close(tx: Tx, bead_id: str, *, act: Act) -> Bead:
-    """Close a bead, and what ends with it: its molecule or convoy when it was the last one open. May be repeated."""
+    """Close a bead, and also its molecule or convoy when it was the last open child. May be repeated."""
     before = _locked_tree(tx, bead_id)
     if before.status is BeadStatus.CLOSED:
         return before
@@ -118,7 +116,7 @@ def get(tx: Tx, bead_id: str) -> Bead:
 
 
 def _insert(tx: Tx, new: NewBead, *, prefix: str, below: Bead | None, ids: IdSource, act: Act) -> str:
-    """Ids are short for people's sake, so one may be taken: try a few, then a longer one."""
+    """Insert the bead under a free id. Ids are short for people and may be taken: try a few, then longer ones."""
     run = act.run or (below.run if below is not None and below.type in MOLECULES else None)
     for length in range(SHORTEST_ID, SHORTEST_ID + 8):
         for _ in range(TRIES_A_LENGTH):
@@ -130,7 +128,7 @@ def _insert(tx: Tx, new: NewBead, *, prefix: str, below: Bead | None, ids: IdSou
 
 
 def _locked_tree(tx: Tx, bead_id: str) -> Bead:
-    """The bead, with its root row locked first: whoever ends or reopens parts of one tree goes in single file."""
+    """Lock the root's row, then the bead: transactions that close or reopen parts of one tree run one after another."""
     root = tx.beads.root_of(bead_id)
     while root is not None:
         if root != bead_id:
@@ -138,7 +136,7 @@ def _locked_tree(tx: Tx, bead_id: str) -> Bead:
         bead = _locked(tx, bead_id)
         if bead.root == root:
             return bead
-        root = bead.root  # it was moved to another tree while we waited for the old one
+        root = bead.root  # it was moved to another tree while we waited for the lock
     raise BeadNotFound(bead_id)
 
 
@@ -197,7 +195,7 @@ def _close_finished_parents(tx: Tx, bead: Bead, act: Act) -> None:
 
 
 def _reopen_from(tx: Tx, bead_id: str | None, act: Act) -> None:
-    """A closed molecule or container with open work below it is open again, all the way up."""
+    """Reopen the closed molecule or container that now has open work below it, and its closed ancestors."""
     while bead_id is not None:
         bead = _locked(tx, bead_id)
         if not opens_with_children(bead):

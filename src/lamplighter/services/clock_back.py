@@ -1,4 +1,4 @@
-"""A clock that was set back: noticed by times on record that lie ahead, mended in one transaction, and told."""
+"""A clock that was set back: detected by recorded times in the future, corrected in one transaction, and reported."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,14 +20,14 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class SetBack:
-    """`at` is none while nobody has taken care of it yet."""
+    """`at` is when it was corrected; None while it has not been."""
 
     by: timedelta
     at: datetime | None = None
 
 
 def ahead(tx: Tx, now: datetime) -> timedelta | None:
-    """How far the newest times on record lie ahead of `now`; none for what two machines may differ by."""
+    """How far the newest recorded time is ahead of `now`; None within the tolerated difference between two machines."""
     found = tx.events.latest(EventFilter(type=EVENT), limit=1)
     after = found[-1].seq if found else 0
     times = [event.at for event in tx.events.latest(EventFilter(after=after), limit=LOOKED_AT)]
@@ -37,7 +37,10 @@ def ahead(tx: Tx, now: datetime) -> timedelta | None:
 
 
 def mend(tx: Tx, by: timedelta, *, rules: Rules, act: Act) -> None:
-    """Waits go on where they were; schedules wait for their next time from now on, and no slot is fired twice."""
+    """Correct recorded times by `by`: waits keep their remaining length, schedules wait for their next time from now.
+
+    No slot is fired twice.
+    """
     tx.clock_moves.move_back(by, act.at)
     triggers = tx.triggers.all()
     rows = tx.automations.lock_some(one.automation for one in triggers) if triggers else {}
@@ -45,7 +48,7 @@ def mend(tx: Tx, by: timedelta, *, rules: Rules, act: Act) -> None:
         try:
             automation = snapshots.of_row(rows[found.automation])
         except ValueError:
-            continue  # a newer program's definition: nothing of it fires here
+            continue  # written by a newer version of the program, or unreadable: it does not fire here
         trigger = automation.trigger(found.id)
         if trigger is not None:
             timing = rules.timing(automation, found.id)
@@ -55,7 +58,7 @@ def mend(tx: Tx, by: timedelta, *, rules: Rules, act: Act) -> None:
 
 
 def told(tx: Tx, now: datetime) -> SetBack | None:
-    """What is to be said about it: that it has not been taken care of, or that it was within the last week."""
+    """The set-back to report: one that is not corrected yet, or one that was corrected within the last week."""
     by = ahead(tx, now)
     if by is not None:
         return SetBack(by)

@@ -1,4 +1,4 @@
-"""Configurations of agent runs: those of city.toml kept in step, those of people made, changed and deleted."""
+"""Configurations of agent runs: those of city.toml are synchronized, those of people created, edited and deleted."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -54,11 +54,14 @@ class ConfigurationInUse(Conflict):
         self.users = users
 
 
-# ── those of the files ────────────────────────────────────────────────────────────────────────────────────────────
+# ── declared in city.toml ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def sync(tx: Tx, declared: tuple[Configuration, ...], now: datetime) -> list[str]:
-    """Those of city.toml as they are now; those that people made stay, and names that they hold are returned."""
+    """Make the stored file configurations equal to `declared`.
+
+    Configurations made by people stay; returns the declared names that those already hold.
+    """
     tx.cities.lock()
     known = {row.name: row for row in tx.configurations.all()}
     kept = taken(tx, declared)
@@ -74,7 +77,7 @@ def sync(tx: Tx, declared: tuple[Configuration, ...], now: datetime) -> list[str
 
 
 def taken(tx: Tx, declared: tuple[Configuration, ...]) -> list[str]:
-    """Declared names that a stored configuration holds."""
+    """Declared names that belong to a configuration made by people."""
     stored = {row.name for row in tx.configurations.all() if row.source != FILE}
     return [one.name for one in declared if one.name in stored]
 
@@ -87,11 +90,11 @@ def candidates(tx: Tx) -> dict[str, Candidate]:
     return {name: Candidate(name, one.description, one.rig or one.path) for name, one in known(tx).items()}
 
 
-# ── those of people ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── made by people ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def create(tx: Tx, body: Mapping[str, Any], *, source: str, city: City, act: Act) -> ConfigurationRow:
-    """From the keys of a `[[configurations]]` table. Raises ConfigurationInvalid, ConfigurationTaken."""
+    """Create one from the keys of a `[[configurations]]` table. Raises ConfigurationInvalid, ConfigurationTaken."""
     tx.cities.lock()
     made = given(body, city)
     if made.name in {row.name for row in tx.configurations.all()}:
@@ -100,7 +103,10 @@ def create(tx: Tx, body: Mapping[str, Any], *, source: str, city: City, act: Act
 
 
 def edit(tx: Tx, name: str, changes: Mapping[str, Any], *, city: City, act: Act) -> ConfigurationRow:
-    """Only what is named changes. Raises ConfigurationUnknown, ConfigurationReadOnly, ConfigurationInvalid."""
+    """Change only the given keys. Raises ConfigurationUnknown, ConfigurationReadOnly, ConfigurationInvalid.
+
+    Raises UsageError for a change of the name.
+    """
     row = _own(tx, name)
     if changes.get("name", name) != name:
         raise UsageError("A configuration keeps its name.", hint="Create another one, and delete this one.")
@@ -128,12 +134,12 @@ def show(tx: Tx, name: str) -> dict[str, Any]:
 
 
 def users_of(tx: Tx, name: str) -> list[str]:
-    """Automations that name it, as the one to use, one to choose from, or the one to fall back on."""
+    """Automations that name the configuration as the one to use, as a choice, or as the fallback."""
     return [row.scoped_name for row in editing.every(tx) if name in _named(row.definition)]
 
 
 def _named(definition: str | None) -> set[str]:
-    """Read as plain JSON: decoding every automation of a large city would take long."""
+    """The configurations that a definition names; parsed as plain JSON, because decoding every automation is slow."""
     action = json.loads(definition).get("action") if definition and '"agent"' in definition else None
     if not isinstance(action, dict) or action.get("kind") != "agent":
         return set()
@@ -168,7 +174,7 @@ def _shape(row: ConfigurationRow) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Configurations:
-    """The same for the API; `city` gives the one in force."""
+    """The same operations for the API, with access checks; `city` returns the city configuration in force."""
 
     store: Store
     clock: Clock

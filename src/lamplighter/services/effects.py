@@ -1,4 +1,4 @@
-"""Side effects through the ledger: intent before, result after, and a look at the destination in between."""
+"""The ledger of side effects: intent recorded before sending, result after; in doubt it asks the destination."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Sender = Callable[[Effect], Awaitable[Mapping[str, Any]]]
 
 
 class Refused(Conflict):
-    """The destination said no and took nothing; a later try begins anew."""
+    """The destination refused and did nothing; the intent is deleted, and a later try starts from the beginning."""
 
 
 async def cannot_ask(_effect: Effect) -> Answer:
@@ -40,10 +40,11 @@ class Ledger:
     async def once(
         self, effect: str, kind: str, request: Any, *, run: str | None, send: Sender, look: LookFor = cannot_ask
     ) -> Mapping[str, Any]:
-        """Do it once, however often this is called. Raises EffectChanged, Refused, and whatever `send` raises.
+        """Carry out the effect once for all calls with this id, and return its result.
 
-        An error of `send` other than Refused leaves the intent: nobody knows whether it arrived, and the next call
-        asks the destination first.
+        Raises EffectChanged, Refused, and whatever `send` raises. An error of `send` other than Refused keeps the
+        intent, because the effect may have arrived: the next call asks the destination with `look` first. A destination
+        that cannot be asked may get the effect more than once.
         """
         new = Effect(effect, kind, request_of(request), self.clock.now(), run)
         step = await self.store.transact(_begin, new)

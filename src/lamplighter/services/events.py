@@ -12,7 +12,7 @@ from lamplighter.kit.errors import UsageError
 from lamplighter.store.tx import Store, Tx
 
 if TYPE_CHECKING:
-    import asyncio  # named, never called: short commands use this module too
+    import asyncio  # only for annotations: short commands import this module too
 
 PAGE = 500
 POLL = timedelta(seconds=1)
@@ -26,8 +26,10 @@ class Waker(Protocol):
 
 
 def emit(tx: Tx, event: NewEvent, *, caller: Caller, payload_size: int = 0) -> None:
-    """An event from outside. Raises UsageError for a type that is none or a payload beyond the limit, ProductFamily for
-    a type that Lamplighter alone emits, Forbidden for a caller that may not, RunOver for the token of an ended run.
+    """Append an event from outside.
+
+    Raises UsageError for an invalid type or a payload over the limit, ProductFamily for a type that only Lamplighter
+    emits, Forbidden for a caller without the right, RunOver for the token of an ended run.
     """
     require(caller, Verb.EMIT_EVENT)
     checked_outside_type(event.type)
@@ -41,7 +43,7 @@ def emit(tx: Tx, event: NewEvent, *, caller: Caller, payload_size: int = 0) -> N
 
 
 def require_live_run(tx: Tx, caller: Caller) -> None:
-    """A run's token acts only while its run does. The row is locked, so the run cannot end before this commits."""
+    """Raise RunOver for an ended run's token. The run's row is locked, so the run cannot end before this commits."""
     if caller.token_run is None:
         return
     found = tx.runs.lock(caller.token_run)
@@ -54,7 +56,7 @@ def latest(tx: Tx, wanted: EventFilter, *, limit: int) -> list[Event]:
 
 
 def page(tx: Tx, wanted: EventFilter) -> tuple[list[Event], int]:
-    """The next events that pass, and the cursor behind which nothing is left to find."""
+    """The next matching events, and the cursor for the next page: all matches up to it have been returned."""
     head = tx.events.head()
     events = tx.events.next_matching(wanted, limit=PAGE)
     return events, events[-1].seq if len(events) == PAGE else max(head, wanted.after)
@@ -65,12 +67,12 @@ def head(tx: Tx) -> int:
 
 
 def prune(tx: Tx, *, before: datetime, spared_after: int) -> int:
-    """Delete a batch of old events; never one that some cursor has still to read."""
+    """Delete a batch of events older than `before`; those above `spared_after` are still to be read and stay."""
     return tx.events.prune(before=before, spared_after=spared_after, limit=PRUNE_AT_ONCE)
 
 
 async def follow(store: Store, wanted: EventFilter, *, waker: Waker, clock: Clock) -> AsyncGenerator[Event, None]:
-    """Every event above `wanted.after` that passes, once and in order, as it comes; ends only by being closed."""
+    """Yield every matching event above `wanted.after`, once and in order, as it comes; ends only when it is closed."""
     wake = waker.subscribe(TOPIC)
     try:
         while True:

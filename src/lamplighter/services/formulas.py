@@ -1,4 +1,4 @@
-"""Formulas into wisps: cooking is one transaction; wisps are collected with their steps when their time has passed."""
+"""Cooking formulas into wisps in one transaction, and deleting old closed wisps with their steps."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -14,7 +14,7 @@ COLLECT_AT_ONCE = 200
 
 
 def cook(tx: Tx, plan: Plan, *, prefix: str, ids: IdSource, act: Act) -> Bead:
-    """Create the root and every step, or nothing. Needs between steps become needs between their beads."""
+    """Create the root and every step; needs between steps become needs between their beads."""
     root = beads.create(tx, plan.root, prefix=prefix, ids=ids, act=act)
     made: dict[str, str] = {}
     for step in plan.in_order():
@@ -25,8 +25,9 @@ def cook(tx: Tx, plan: Plan, *, prefix: str, ids: IdSource, act: Act) -> Bead:
 
 
 def collect(tx: Tx, *, closed_before: datetime) -> int:
-    """Delete a batch of ephemeral molecules closed before then, with their steps; returns how many, so that the
-    caller goes on until none is left.
+    """Delete a batch of ephemeral molecules closed before then, with their steps.
+
+    Returns how many, so that the caller can repeat until none is left.
     """
     wisps = tx.beads.collectable(before=closed_before, limit=COLLECT_AT_ONCE)
     if wisps:

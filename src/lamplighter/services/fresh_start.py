@@ -1,4 +1,4 @@
-"""What becomes of the rows of a city that was copied: whatever was under way belongs to the original."""
+"""Cleanup of a copied city's rows: processes, runs and sessions under way belong to the original and end here."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ SESSION_REASON = "its city was copied"
 
 
 def forget_processes(tx: Tx, act: Act) -> None:
-    """No process and no node of the original works here."""
+    """Remove all registered processes and nodes: those of the original do not work here."""
     for owner in tx.owners.all():
         owners.expire(tx, owner, act=act)
     for node in tx.nodes.all():
@@ -25,12 +25,12 @@ def forget_processes(tx: Tx, act: Act) -> None:
 
 
 def open_runs(tx: Tx) -> list[str]:
-    """Every run that is under way, by id."""
+    """The ids of all runs under way."""
     return [run for state in ACTIVE for run in _of_state(tx, state)]
 
 
 def end_runs(tx: Tx, found: Sequence[str], *, ids: IdSource, act: Act) -> None:
-    """May be repeated: one that has ended stays as it is."""
+    """Fail these runs and end their sessions. May be repeated: a run that has ended stays as it is."""
     for run in found:
         ending = review.Ending(RunState.FAILED, REASON, Stage.FINALIZER, error=ERROR)
         review.end_if_active(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
@@ -45,7 +45,7 @@ def _of_state(tx: Tx, state: RunState) -> list[str]:
 
 
 def end_open_sessions(tx: Tx, act: Act) -> int:
-    """Agents' sessions that were under way; they are not adopted here."""
+    """End the records of agent sessions under way, because they are not adopted here; returns how many."""
     open_ids = tx.agents.remembered(act.at).open_ids
     for name, session in open_ids.items():
         tx.sessions.end(session, SessionEnd(act.at, SESSION_REASON))

@@ -1,4 +1,4 @@
-"""Beads from another store into ours, as they are: one transaction, and a second time changes nothing."""
+"""Import of beads from another store, unchanged and in one transaction; importing them again changes nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +13,9 @@ from lamplighter.store.tx import Tx
 @dataclass(frozen=True)
 class Imported:
     count: int
-    """How many are new; those that were there already are left as they are."""
+    """How many beads are new; existing ones are left as they are."""
     notes: tuple[str, ...]
-    """What could not be kept: parents and needs that exist nowhere."""
+    """Links that were dropped: parents and needs that do not exist, and parents that form a circle."""
 
 
 class IdTaken(Conflict):
@@ -27,7 +27,7 @@ class IdTaken(Conflict):
 
 
 def import_beads(tx: Tx, beads: Sequence[Bead], *, source: str, act: Act) -> Imported:
-    """Raises IdTaken, and then imports nothing, where a different bead has one of the ids."""
+    """Raises IdTaken, and imports nothing, when an existing bead has one of the ids but another creation time."""
     notes: list[str] = []
     known = {bead.id: bead for bead in beads}
     new = [bead for bead in (_fitted(tx, bead, known, notes) for bead in _parents_first(known)) if _is_new(tx, bead)]
@@ -46,7 +46,7 @@ def import_beads(tx: Tx, beads: Sequence[Bead], *, source: str, act: Act) -> Imp
 
 
 def _parents_first(known: Mapping[str, Bead]) -> list[Bead]:
-    """Each after its parent; a chain of parents that bites its tail is cut where it is met again."""
+    """Order beads after their parents; in a circle of parents one bead loses its parent."""
     ordered: dict[str, Bead] = {}
     for bead in known.values():
         chain: dict[str, Bead] = {}
@@ -61,7 +61,7 @@ def _parents_first(known: Mapping[str, Bead]) -> list[Bead]:
 
 
 def _fitted(tx: Tx, bead: Bead, known: Mapping[str, Bead], notes: list[str]) -> Bead:
-    """The bead without links to beads that exist nowhere: the database would refuse them."""
+    """The bead without links to beads that do not exist, which the database would refuse; adds a note for each link."""
 
     def exists(other: str) -> bool:
         return other in known or tx.beads.root_of(other) is not None

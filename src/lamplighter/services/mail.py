@@ -1,4 +1,4 @@
-"""Mail in the city's own store: beads of type `message`, open while unread."""
+"""Mail in the city's own store: a message is a bead of type `message` that is open while unread."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ def send(tx: Tx, *, to: str, body: str, sender: str, prefix: str, ids: IdSource,
 
 
 def inbox(tx: Tx, recipient: str) -> list[Message]:
-    """Unread mail, oldest first."""
+    """Unread messages, oldest first; of more than MOST only the newest."""
     found = tx.beads.matching(BeadFilter(status=BeadStatus.OPEN, type=TYPE, assignee=recipient), limit=MOST)
     return [_message(bead) for bead in reversed(found)]
 
 
 def read(tx: Tx, bead_id: str, *, act: Act) -> Message:
-    """The message, and from now on it counts as read; may be repeated. Raises MessageUnknown for what is none."""
+    """Return the message and mark it as read. May be repeated. Raises MessageUnknown."""
     bead = _letter(tx, bead_id)
     if bead.status is not BeadStatus.CLOSED:
         beads.close(tx, bead_id, act=act)
@@ -66,7 +66,7 @@ class OwnMail:
     ids: IdSource
     prefix: Callable[[], str]
     act: Callable[[str | None], Act]
-    """Who does it: the sender who is named, else whoever runs the command."""
+    """Makes the act: its actor is the given sender, or for None whoever runs the command."""
 
     def send(self, *, sender: str, to: str, body: str) -> Message:
         return self.store.transact(
@@ -88,7 +88,7 @@ class OwnMail:
 
 @dataclass(frozen=True)
 class ToldMail:
-    """Mail that others keep; that it was sent or read is an event of the city all the same."""
+    """Mail kept outside the city; sending and reading still emit events of the city."""
 
     outside: Mail
     store: DirectStore

@@ -1,4 +1,4 @@
-"""Nodes as surfaces show them."""
+"""The JSON shape of nodes on every surface."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from lamplighter.store.tx import Tx
 
 
 def rows(tx: Tx, living: Sequence[Owner]) -> list[dict[str, Any]]:
-    """Every node with its rigs and its living processes, as surfaces show it; the proof of life has the last word."""
+    """Every node with its rigs and live processes; one recorded as alive that has no live process is shown as lost."""
     shown = []
     for node in tx.nodes.all():
         here = [owner for owner in living if owner.node == node.name]

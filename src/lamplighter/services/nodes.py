@@ -1,4 +1,4 @@
-"""Nodes as transactions: joined under a name, asked who leads, and what becomes of the runs of one that is lost."""
+"""The transactions on nodes: joining under a name, finding the leader, and ending the runs of a lost node."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ LOST = "node_lost"
 
 @dataclass(frozen=True)
 class Joining:
-    """A process that says where it works: the name it wishes, or the machine's; the place; paths by rig."""
+    """A process and where it works: the wanted node name, the default one, the place, and the path of each rig."""
 
     owner: str
     wanted: str | None
@@ -38,15 +38,15 @@ class Joining:
 
 
 def join(tx: Tx, joining: Joining, act: Act) -> Node:
-    """Make the owner a process of its place's node. Raises NodeTaken, PlaceNamed, RigElsewhere."""
-    tx.cities.lock()  # one at a time: two must not take one name
+    """Record the owner as a process of the node at its place. Raises NodeTaken, PlaceNamed, RigElsewhere."""
+    tx.cities.lock()  # one join at a time: two nodes must not take the same name
     name = choose_name(joining.wanted, joining.default, joining.place, _known(tx, joining.owner))
     before = {node.name: node for node in tx.nodes.all()}
     beside = [owner for owner in tx.owners.on_node(name) if owner.id != joining.owner]
     _agree(beside, joining.rigs, name)
     for node in before.values():
         if same_place(node.place, joining.place) and node.name != name:
-            tx.nodes.remove(node.name)  # the place has another name from now on
+            tx.nodes.remove(node.name)  # the place has a new name from now on
     rigs = set(joining.rigs).union(*(owner.rigs for owner in beside))
     alive = before.get(name)
     since = alive.since if alive is not None and alive.state is NodeState.ALIVE else act.at
@@ -61,7 +61,7 @@ def join(tx: Tx, joining: Joining, act: Act) -> Node:
 
 
 def hold(tx: Tx, owner: str, node: str, rigs: Mapping[str, str]) -> None:
-    """The process holds these rigs from now on: its configuration is another."""
+    """Record the rigs that the process holds after its configuration changed."""
     tx.cities.lock()
     tx.owners.place(owner, node, rigs)
     all_of_them = set(rigs).union(*(one.rigs for one in tx.owners.on_node(node) if one.id != owner))
@@ -72,22 +72,22 @@ def hold(tx: Tx, owner: str, node: str, rigs: Mapping[str, str]) -> None:
 
 
 def name_of(tx: Tx, place: str, default: str) -> str:
-    """What a command calls the place it works at; it joins nothing."""
+    """The node name that a command uses for its place; the command does not join the node."""
     return next((node.name for node in tx.nodes.all() if same_place(node.place, place)), default)
 
 
 def held_by_others(tx: Tx, node: str) -> frozenset[str]:
-    """Rigs that other nodes hold or held: what is to be done there waits for them."""
+    """Rigs that other nodes hold or last held; work in these rigs waits for those nodes."""
     return frozenset(rig for one in tx.nodes.all() if one.name != node for rig in one.rigs)
 
 
 def leads(tx: Tx, owner: str) -> bool:
-    """Whether this process does for the city what only one should do."""
+    """Whether this process does the work that only one process of the city should do."""
     return first_among((one.id, one.kind) for one in tx.owners.all()) == owner
 
 
 def leads_node(tx: Tx, owner: str, node: str) -> bool:
-    """Whether this process does for its node what only one should do."""
+    """Whether this process does the work that only one process of its node should do."""
     return first_among((one.id, one.kind) for one in tx.owners.on_node(node)) == owner
 
 
@@ -96,7 +96,10 @@ def alone(tx: Tx, owner: str, node: str) -> bool:
 
 
 def end_stranded(tx: Tx, *, before: datetime, ids: IdSource, act: Act) -> list[str]:
-    """End running runs whose node has had no process since `before`; only a retry starts them elsewhere."""
+    """End running runs that lost their holder by `before` and whose node has no process; returns those it ended.
+
+    Only a retry starts them elsewhere.
+    """
     return [run for run in tx.runs.stranded(before=before, limit=AT_ONCE) if _end(tx, run, ids=ids, act=act)]
 
 
@@ -117,10 +120,10 @@ def _agree(beside: Sequence[Owner], rigs: Mapping[str, str], node: str) -> None:
 
 
 def _end(tx: Tx, run: str, *, ids: IdSource, act: Act) -> bool:
-    """Its row is looked at again under lock: its node may have come back and adopted it meanwhile."""
+    """End the run, if its row still has no holder under lock: its node may have come back and adopted it meanwhile."""
     automation = tx.runs.automation_of(run)
     if automation is not None:
-        tx.automations.lock(automation)  # before the run's own row: everyone locks in this order
+        tx.automations.lock(automation)  # before the run's own row: the usual lock order
     row = tx.runs.lock(run)
     if row is None or row.run.state is not RunState.RUNNING or row.run.lease.owner is not None:
         return False

@@ -1,4 +1,4 @@
-"""The outbox as transactions: claim a batch, settle under one's claim, recover what a worker left behind."""
+"""The transactions on the outbox: claim a batch, settle an item under its claim, recover items of dead workers."""
 
 from datetime import datetime
 
@@ -26,12 +26,12 @@ RECOVER_AT_ONCE = 200
 def claim_due(
     tx: Tx, owner: str, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
 ) -> list[Item]:
-    """The longest due items, now this owner's; those another process is claiming are left out. None in a pause."""
+    """Claim the longest due items for `owner`, except those another process is claiming; none in a paused city."""
     return [claimed(tx, item, owner, now) for item in due(tx, now, limit=limit, run=run, reach=reach)]
 
 
 def due(tx: Tx, now: datetime, *, limit: int, run: str | None, reach: Reach | None) -> list[Item]:
-    """The longest due items, locked; none in a pause."""
+    """The longest due items, locked; none while the city is paused."""
     city = tx.cities.find()
     if city is not None and city.paused_at is not None:
         return []
@@ -49,26 +49,26 @@ def next_due_at(tx: Tx, *, reach: Reach | None = None) -> datetime | None:
 
 
 def done(tx: Tx, item: Item, now: datetime) -> None:
-    """Settle it in the stage's own transaction. Raises NotClaimed when the claim was taken away meanwhile."""
+    """Settle the item in the stage's own transaction. Raises NotClaimed when the claim was taken away meanwhile."""
     before = mine(tx, item)
     tx.outbox.swap(before, settle(before, item.claims), now=now)
 
 
 def later(tx: Tx, item: Item, until: datetime, now: datetime) -> None:
-    """Not its time yet: back to pending at no cost. Raises NotClaimed."""
+    """Make the item pending until `until`, without counting an attempt. Raises NotClaimed."""
     before = mine(tx, item)
     tx.outbox.swap(before, put_off(before, item.claims, until), now=now)
 
 
 def failed(tx: Tx, item: Item, error: str, *, permanent: bool, ids: IdSource, act: Act) -> Item:
-    """Pending again after a delay, or given up, and then its run with it. Raises NotClaimed."""
+    """Make the item pending after a delay, or failed; a failed stage item fails its run too. Raises NotClaimed."""
     before = mine(tx, item)
     after = after_failure(before, item.claims, error, act.at, permanent=permanent)
     return _left(tx, before, after, ids=ids, act=act)
 
 
 def recover_of(tx: Tx, owner: str, *, ids: IdSource, act: Act) -> int:
-    """The owner is dead: what it had claimed is due again, at no cost in attempts."""
+    """Make the items that a dead owner had claimed due again, without counting an attempt; returns how many."""
     items = tx.outbox.claimed_by(owner)
     for item in items:
         _left(tx, item, recover(item, act.at), ids=ids, act=act)
@@ -76,7 +76,7 @@ def recover_of(tx: Tx, owner: str, *, ids: IdSource, act: Act) -> int:
 
 
 def take_back_hung(tx: Tx, *, ids: IdSource, act: Act) -> int:
-    """The last resort for workers that hang: their claims are void after five minutes."""
+    """Void claims older than five minutes, the last resort against workers that hang; returns how many items."""
     items = tx.outbox.hung(act.at - HUNG_AFTER, limit=RECOVER_AT_ONCE)
     for item in items:
         _left(tx, item, take_back(item, act.at), ids=ids, act=act)
@@ -84,7 +84,7 @@ def take_back_hung(tx: Tx, *, ids: IdSource, act: Act) -> int:
 
 
 def mine(tx: Tx, item: Item) -> Item:
-    """As it stands, locked. Raises NotClaimed when the claim was taken away meanwhile."""
+    """Lock the item and return its current row. Raises NotClaimed when the claim was taken away meanwhile."""
     found = tx.outbox.lock(item.id)
     if found is None:
         raise NotClaimed(item)

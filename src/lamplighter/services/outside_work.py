@@ -1,4 +1,4 @@
-"""The work of agents in a bead store outside the city: asked on a thread, for it may be a process or a network away."""
+"""Agents' work in a bead store outside the city; called on a thread, because the store may be a program or remote."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A city at a glance: what runs, what needs a person, what comes next. Costs the same however long its history."""
+"""A summary of a city: what runs, what needs a person, what comes next; its cost does not grow with the history."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,14 +17,14 @@ ATTENTION = ("needs_human", "failed", "timed_out")
 class Overview:
     paused: bool
     runs: dict[str, int]
-    """By state: those under way, and those of the last seven days."""
+    """Counts by state: all runs under way, and ended runs made in the last seven days."""
     attention: int
     next: list[dict[str, Any]]
 
 
 def overview(tx: Tx, now: datetime) -> Overview:
     city = tx.cities.find()
-    since = IdSource(At(now - LOOKED_AT), bytes).make("run")  # ids sort by time: the lowest of that moment
+    since = IdSource(At(now - LOOKED_AT), bytes).make("run")  # ids sort by time: this is the lowest id of that moment
     counts = tx.runs.counts(since=since)
     upcoming = tx.triggers.upcoming(limit=SHOWN)
     return Overview(

@@ -1,4 +1,4 @@
-"""The city's own store behind the port of bead stores."""
+"""The BeadStore port implemented by the city's own store."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class OwnBeads:
     store: DirectStore
     ids: IdSource
     prefix: Callable[[str | None], str]
-    """The prefix of ids in a rig, or in the city for None."""
+    """The prefix of bead ids in a rig, or in the city for None."""
     act: Callable[[], Act]
 
     def create(self, new: NewBead, *, rig: str | None = None) -> Bead:

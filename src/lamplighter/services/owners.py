@@ -1,4 +1,4 @@
-"""Working processes: who they are, who controls the city, and what becomes of the dead."""
+"""The city's working processes (owners): registration, control of the city, and expiry of dead ones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from lamplighter.store.tx import Store, Tx
 
 @dataclass(frozen=True)
 class TakenBack:
-    """How many leases of runs and claims of outbox items a process had when it died."""
+    """How many run leases and outbox claims were taken back from a dead process."""
 
     leases: int
     items: int
@@ -37,14 +37,20 @@ class ControlledElsewhere(Conflict):
 
 
 async def join(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> list[Owner]:
-    """Hold the proof of life, register, and bury those who no longer hold theirs; returns the buried."""
+    """Take the proof of life, register, and expire the processes that no longer hold theirs; returns those expired.
+
+    The proof comes first, so that the new row is never taken for a dead process.
+    """
     await asyncio.to_thread(proofs.hold, owner.id)
     await store.transact(register, owner)
     return await expire_dead(store, proofs, owner.id, act=act)
 
 
 async def expire_dead(store: Store, proofs: Proofs, me: str, *, act: Act) -> list[Owner]:
-    """Void what dead processes held, at once and at no cost in attempts. May be repeated, and by several."""
+    """Void leases and claims of dead processes at once, without counting attempts; returns those expired here.
+
+    May be repeated, and run by several processes at once.
+    """
     return await expire_all(store, await dead_owners(store, proofs, me), act=act)
 
 
@@ -53,7 +59,7 @@ async def dead_owners(store: Store, proofs: Proofs, me: str) -> list[Owner]:
 
 
 async def expire_all(store: Store, dead: Sequence[Owner], *, act: Act) -> list[Owner]:
-    """Those that this process buried: another may have been quicker."""
+    """Expire these processes; returns those that this call expired, since another process may have been faster."""
     buried = []
     for other in dead:
         left = await store.transact(expire, other, act=act)
@@ -65,7 +71,7 @@ async def expire_all(store: Store, dead: Sequence[Owner], *, act: Act) -> list[O
 
 
 async def void_stale_claims(store: Store, *, act: Act) -> list[str]:
-    """Void what was written under names that are buried: a database may commit a dead process's last words late."""
+    """Void leases and claims of expired processes: a database may commit a dead process's last transaction late."""
     stale_claims = await store.read(lambda tx: tx.owners.stale_claims())
     if stale_claims:
         for ghost, left in (await store.transact(void_stale, act=act)).items():
@@ -74,14 +80,14 @@ async def void_stale_claims(store: Store, *, act: Act) -> list[str]:
 
 
 async def runs_of_the_living(store: Store, proofs: Proofs, me: str) -> frozenset[str]:
-    """Runs that other processes are at: whoever brings a city down leaves them alone."""
+    """Runs held by other live processes; a process that stops the city leaves them alone."""
     held = await store.read(lambda tx: tx.runs.held())
     dead = {owner: owner != me and await asyncio.to_thread(proofs.dead, owner) for owner in set(held.values())}
     return frozenset(run for run, owner in held.items() if owner != me and not dead[owner])
 
 
 async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) -> None:
-    """Make `owner` the city's controller. Raises ControlledElsewhere while another one lives."""
+    """Make `owner` the city's controller. Raises ControlledElsewhere while another controller is alive."""
     city = await store.read(lambda tx: tx.cities.find())
     if city is None:
         raise Conflict("This city has no row in its database.", hint="Run `lamp init` in it.")
@@ -97,7 +103,7 @@ async def take_control(store: Store, proofs: Proofs, owner: Owner, *, act: Act) 
 
 
 async def leave(store: Store, proofs: Proofs, owner: Owner, *, clock: Clock | None = None) -> None:
-    """Give back what it still holds, its name and its proof."""
+    """Give up the owner's leases and claims, its registration, and in any case its proof of life."""
     now = (clock or SystemClock()).now()
     try:
         await store.transact(resign, owner.id, act=Act(owner.kind, now))
@@ -115,7 +121,7 @@ def others(tx: Tx, me: str) -> list[Owner]:
 
 
 def expire(tx: Tx, owner: Owner, *, act: Act) -> TakenBack | None:
-    """One transaction: the owner's name goes, and with it everything it held. None where another was quicker."""
+    """Remove a dead owner and everything it held, in one transaction. None when another process did it already."""
     if not tx.owners.remove(owner.id):
         return None
     tx.cities.drop_control(owner.id)
@@ -128,7 +134,7 @@ def expire(tx: Tx, owner: Owner, *, act: Act) -> TakenBack | None:
 
 
 def void(tx: Tx, owner: str, *, act: Act) -> TakenBack:
-    """Take back its leases and claims; what it worked on is there for others at once."""
+    """Take back the owner's leases and claims; other processes can take the work at once."""
     from lamplighter.services import outbox
     from lamplighter.services.runs import review
 
@@ -148,7 +154,7 @@ def resign(tx: Tx, owner: str, *, act: Act) -> None:
 
 
 def _left(tx: Tx, node: str | None, state: NodeState, *, act: Act) -> None:
-    """With its last process a node is lost, or has stopped; commands come and go without one."""
+    """Mark the node as lost or stopped when its last process is gone. Commands belong to no node."""
     if node is None or tx.owners.on_node(node):
         return
     tx.nodes.mark(node, state, act.at)

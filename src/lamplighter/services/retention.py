@@ -1,4 +1,4 @@
-"""Old records are pruned by age in small batches; nothing goes that is under way or still to be read."""
+"""Pruning of old records by age in small batches; records under way or still to be read are kept."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ AT_ONCE = 500
 
 
 def prune_runs(tx: Tx, *, before: datetime) -> int:
-    """Ended runs with their timelines and tracking beads."""
+    """Delete ended runs with their timelines and tracking beads."""
     old = tx.runs.old(before=before, before_id=oldest_id("run", before), limit=AT_ONCE)
     if old:
         tx.runs.delete(run for run, _ in old)
@@ -28,12 +28,12 @@ def prune_outbox(tx: Tx, *, before: datetime) -> int:
 
 
 def prune_effects(tx: Tx, *, before: datetime) -> int:
-    """Effects that were carried out; a doubt stays on record."""
+    """Delete effects with a recorded result; an intent without a result stays on record."""
     return tx.effects.prune(before=before, limit=AT_ONCE)
 
 
 def unread_events(tx: Tx) -> int:
-    """The seq from which on some trigger has still to read: retention spares what lies above it."""
+    """The seq above which some trigger still has events to read; retention keeps those events."""
     city = tx.cities.find()
     scanned = 0 if city is None else city.events_scanned
     lowest = tx.triggers.lowest_cursor()

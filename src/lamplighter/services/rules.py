@@ -1,4 +1,4 @@
-"""What the city's configuration says that firing and running must know, as one value handed to transactions."""
+"""The settings of the city that firing and running need, as one value passed to transactions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _OWN_BEADS = frozenset({"store", "file"})
 
 @dataclass(frozen=True)
 class Rules:
-    """`zone` is the city's, else the host's; `prefixes` are of bead ids in rigs; `cap` bounds every time limit."""
+    """`zone` is the city's, else the host's; `prefixes` maps rigs to bead id prefixes; `cap` bounds all time limits."""
 
     zone: ZoneInfo
     suspended: bool = False

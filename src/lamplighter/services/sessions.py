@@ -1,4 +1,4 @@
-"""Starts and ends of sessions on record: each with its event, in one transaction."""
+"""Recording starts and ends of agent sessions, each with its events in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ TAIL = 8000
 
 @dataclass(frozen=True)
 class Began:
-    """A start and, where it came to something, the session it made."""
+    """A start and, when it succeeded, the session it made."""
 
     start: AgentStart
     session: SessionRow | None
@@ -52,7 +52,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Noted:
-    """What was told of a session, so that it is told once; and the telling."""
+    """Events about a session, and the history that records them so that each is emitted once."""
 
     session: SessionName
     history: SessionHistory
@@ -91,12 +91,12 @@ def unquarantine(tx: Tx, session: SessionName, event: NewEvent) -> None:
 
 
 def announce(tx: Tx, event: NewEvent) -> None:
-    """Tell it, and have the patrol look at once."""
+    """Append the event and wake the patrol."""
     tx.events.append(event)
     tx.wake(TOPIC)
 
 
 def prune(tx: Tx, *, before: datetime) -> int:
-    """Forget ended sessions and starts older than `before`, a batch of each; how many went."""
+    """Delete ended sessions and starts older than `before`, a batch of each; returns how many."""
     sessions = tx.sessions.prune(before=before, limit=PRUNE_AT_ONCE)
     return sessions + tx.agents.prune(before=before, limit=PRUNE_AT_ONCE)

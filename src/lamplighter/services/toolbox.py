@@ -1,4 +1,4 @@
-"""What an agent's tools reach: beads and events as they are, runs and automations by the services handed in."""
+"""What agents' tools call: beads and events directly, runs and automations through injected services."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class CityDesk:
-    """Beads and events of one city. Its calls wait for disk or a program, so they run on a thread of their own."""
+    """Beads and events of one city. Its calls block on disk or a program, so they run on a separate thread."""
 
     store: Callable[[], DirectStore]
     beads: Callable[[Callable[[], Act]], BeadStore]
@@ -36,7 +36,7 @@ class CityDesk:
     async def emit(
         self, caller: Caller, event_type: str, *, subject: str | None, message: str | None, payload: Any
     ) -> None:
-        """Raises what `events.emit` raises, and UsageError for a payload that is none."""
+        """Raises what `events.emit` raises, and UsageError for a payload that is not valid JSON."""
         size = len(_written(payload).encode()) if payload is not None else 0
         fact = self._act(caller).event(event_type, subject=subject, message=message, payload=payload)
         await self._aside(lambda: self.store().transact(events.emit, fact, caller=caller, payload_size=size))
@@ -54,7 +54,7 @@ class CityDesk:
 
 @dataclass(frozen=True)
 class Toolbox:
-    """A tool is offered only where the service behind it is there."""
+    """A tool is offered only when the service behind it is set."""
 
     completion: CompletionService | None = None
     automations: AutomationService | None = None

@@ -1,4 +1,4 @@
-"""The work of agents in the city's own store: who is at work, how much waits, and what is put back."""
+"""Agents' work in the city's own store: busy instances, waiting beads, and releasing held beads."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class OwnWork:
 
 
 def free(tx: Tx, instance: str, *, act: Act) -> int:
-    """Put back every bead in progress that `instance` holds, for others to take."""
+    """Release every bead in progress that `instance` holds; returns how many."""
     held = tx.beads.held_by(instance)
     for bead in held:
         beads.release(tx, bead, act=act)

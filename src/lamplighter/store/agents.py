@@ -1,4 +1,4 @@
-"""The starts of agents, failed ones too, and what was already told about them: the patrol's memory."""
+"""The starts of agents, failed ones too, and what was already reported about them: the stored patrol history."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,7 +67,7 @@ class AgentStart:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is kept of all agents: histories, and the session id of each life that has not ended."""
+    """The stored histories of all agent sessions, and the session id of each life that has not ended."""
 
     histories: dict[SessionName, SessionHistory]
     open_ids: dict[SessionName, str]
@@ -87,7 +87,7 @@ class Agents:
         self._db.execute(ADD, params)
 
     def end(self, session: SessionName, at: datetime, *, wished: bool, exit_status: int | None, reason: str) -> None:
-        """The open life of that session ended; nothing where there is none."""
+        """Record the end of the session's open life; does nothing if it has none."""
         params = {"city": self._city, "session": session, "ended": stamp(at), "wished": int(wished),
                   "status": exit_status, "reason": reason}  # fmt: skip
         self._db.execute(END, params)
@@ -98,7 +98,7 @@ class Agents:
         self._db.execute(NOTE, params)
 
     def clear(self, session: SessionName) -> None:
-        """What was is not held against it any more."""
+        """Count no past start as a crash any more, and forget which crash and quarantine were reported."""
         self._db.execute(CLEAR, {"city": self._city, "session": session})
         self.note(session, SessionHistory())
 

@@ -1,11 +1,11 @@
-"""Artifacts on record: which a run left, and under which key they are found in the artifact store."""
+"""Recorded artifacts: which ones a run wrote, and their keys in the artifact store."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.store.engine.db import Db, Row, instant, stamp
 
-# A write that is told twice replaced the artifact, and its row.
+# A second write of an artifact replaces it, and so its row.
 PUT = """
     INSERT INTO artifacts (city_id, run_id, name, key, size, content_type, written_at)
     VALUES (:city, :run, :name, :key, :size, :type, :at)

@@ -1,4 +1,4 @@
-"""Automations: one row a definition, wherever it comes from; files and stored ones stand in one list."""
+"""Automations: one row per definition; those from files and those stored by other means are in one list."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from lamplighter.store.engine.deferred import NotAsExpected, Write
 _COLUMNS = """
     id, scoped_name, name, rig, source, path, definition, problems, version, enabled, left_out, suspended,
     disabled_reason, failures, armed_at, quiet_at, created_at, created_by, updated_at"""
-# A pause of the city is read with every row: whoever looks at an automation asks whether it may run.
+# Whether the city is paused is read with every row: each reader of an automation asks whether it may run.
 _READ = f"""
     {_COLUMNS}, (SELECT paused_at IS NOT NULL FROM cities WHERE id = automations.city_id) AS paused"""
 INSERT = f"""
@@ -30,7 +30,7 @@ GET = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id = :id"
 LOCK = GET + " {for_update}"
 NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name = :name"
 LOCK_NAMED = NAMED + " {for_update}"
-# In the order of ids, which everyone locks in.
+# In order of ids: every process locks rows in this order.
 SOME = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id {{any:wanted}} ORDER BY id"
 SOME_NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name {{any:wanted}} ORDER BY id"
 LIST = f"""
@@ -53,10 +53,10 @@ QUIET = f"""
 
 @record
 class AutomationRow:
-    """`definition` is the shape as JSON text, none for a file that could not be read as one; `problems` says why.
+    """`definition` is JSON text, None for a file that could not be read as a definition; `problems` says why.
 
-    `disabled_reason` is why it was switched off here rather than in its definition; `quiet_at` is when its silence
-    is raised.
+    `disabled_reason` says why it was switched off in the store rather than in its definition; `quiet_at` is when its
+    silence is to be reported.
     """
 
     id: str
@@ -79,11 +79,11 @@ class AutomationRow:
     created_by: str
     updated_at: datetime
     paused: bool = False
-    """Its city is paused; not its own to write."""
+    """Its city is paused: read from the city's row, never written with the automation."""
 
     @property
     def armed(self) -> bool:
-        """Whether its triggers are looked at at all. Those of a suspended one are: what they pass over is on record."""
+        """Whether its triggers are looked at. Those of a suspended one are, so that what they skip is recorded."""
         return self.enabled and not self.left_out and self.definition is not None
 
 
@@ -120,7 +120,10 @@ class Automations:
         return {row.id: row for row in self._many(SOME, {"wanted": json.dumps(sorted(set(ids)))})}
 
     def lock_some(self, ids: Iterable[str], *, stays: Stays | None = None) -> dict[str, AutomationRow]:
-        """Where `stays` says of each that it will be left as it is, others may hold them at the same time."""
+        """Lock these rows; the lock is shared if `stays` says of each row that the caller will not change it.
+
+        Raises NotAsExpected if a row that was locked as shared is to be changed after all.
+        """
         return {row.id: row for row in self._locked(GET, SOME, ids, stays)}
 
     def lock_some_named(self, names: Iterable[str], *, stays: Stays | None = None) -> dict[str, AutomationRow]:
@@ -144,7 +147,7 @@ class Automations:
         self._db.execute(SET_QUIET, {"city": self._city, "id": automation, "at": stamp_or_none(at)})
 
     def quiet(self, now: datetime, *, limit: int) -> list[AutomationRow]:
-        """Those whose silence is to be raised now, locked."""
+        """Those whose silence is to be reported now, locked."""
         return self._many(QUIET, {"now": stamp(now), "limit": limit})
 
     def _one(self, sql: str, params: dict[str, object]) -> AutomationRow | None:
@@ -157,7 +160,7 @@ class Automations:
     def _locked(self, one: str, some: str, wanted: Iterable[str], stays: Stays | None) -> list[AutomationRow]:
         asked = sorted(set(wanted))
         params: dict[str, object]
-        if len(asked) == 1:  # which is asked more cheaply
+        if len(asked) == 1:  # its own statement is cheaper
             sql, params = one, {"id": asked[0], "name": asked[0]}
         else:
             sql, params = some, {"wanted": json.dumps(asked)}
@@ -167,15 +170,15 @@ class Automations:
         shared = all(known) if None not in known else all(map(stays, self._many(sql, params)))
         rows = self._many(sql + (" {for_share}" if shared else " {for_update}"), params)
         as_it_was = self._remember(stays, asked, rows)
-        if shared and not as_it_was:  # held with others it cannot be had alone: they may want that too
+        if shared and not as_it_was:  # not upgraded to exclusive: two holders that both try would deadlock
             raise NotAsExpected(sql)
         return rows
 
     def _remember(self, stays: Stays, asked: Iterable[str], rows: Iterable[AutomationRow]) -> bool:
-        """Whether all of them stay; what each of them did is a hint to whoever locks it next."""
+        """Whether all of them stay unchanged; each answer is kept as a hint for the next call that locks the row."""
         if len(self._stayed) > MOST_REMEMBERED:
             self._stayed.clear()
-        found = dict.fromkeys(asked, True)  # one that does not exist
+        found = dict.fromkeys(asked, True)  # a row that does not exist counts as unchanged
         found |= {name: False for row in rows if not stays(row) for name in (row.id, row.scoped_name)}
         self._stayed |= {(stays, name): found[name] for name in asked}
         return all(found.values())

@@ -17,7 +17,7 @@ INSERT = """
     VALUES (:city, :id, :title, :type, :status, :assignee, :sender, :parent, :root, :ref, :description,
             :metadata, :ephemeral, :run, :created, :updated, :closed)
     ON CONFLICT (city_id, id) DO NOTHING"""
-# As INSERT, of what is not the same for all tracking beads.
+# As INSERT, with only the columns that differ between tracking beads.
 TRACK = Write(
     """
     INSERT INTO beads (city_id, id, title, type, status, sender, root_id, metadata, run_id, created_at, updated_at)
@@ -46,8 +46,8 @@ MOVE_SUBTREE = """
 CHILDREN = _COLUMNS + " WHERE city_id = :city AND parent_id = :parent ORDER BY created_at, id"
 OPEN_CHILD = """
     SELECT id FROM beads WHERE city_id = :city AND parent_id = :parent AND status <> 'closed' LIMIT 1"""
-# One statement and its index each way of asking: beads_by_age, beads_by_status (closed ones are found by age on
-# PostgreSQL), bead_labels_by_label
+# Each filter has its own statement and index: beads_by_age, beads_by_status (which leaves out closed beads on
+# PostgreSQL: those are found by age), bead_labels_by_label
 LIST = _COLUMNS + " WHERE city_id = :city {where} ORDER BY created_at DESC, id DESC LIMIT :limit"
 # index: beads_by_status, then the primary keys of bead_needs and beads
 READY = (
@@ -66,7 +66,7 @@ WAITS_FOR = """
         SELECT needs_id FROM bead_needs WHERE city_id = :city AND bead_id = :start
         UNION SELECT n.needs_id FROM bead_needs AS n JOIN wanted ON n.bead_id = wanted.id WHERE n.city_id = :city)
     SELECT 1 AS found FROM wanted WHERE id = :goal LIMIT 1"""
-# A bead that was deleted meanwhile gets none. Asked row by row: as a join, all beads would be read for a few.
+# A bead that was deleted meanwhile gets no label. It is looked up row by row: a join would read all beads for a few.
 ADD_LABEL = Write(
     """
     INSERT INTO bead_labels (city_id, bead_id, label) SELECT :city, :id, :label {each}
@@ -85,13 +85,13 @@ REMOVE_LABEL = "DELETE FROM bead_labels WHERE city_id = :city AND bead_id = :id 
 ADD_NEED = """
     INSERT INTO bead_needs (city_id, bead_id, needs_id) VALUES (:city, :id, :need) ON CONFLICT DO NOTHING"""
 REMOVE_NEED = "DELETE FROM bead_needs WHERE city_id = :city AND bead_id = :id AND needs_id = :need"
-# What a run's tracking bead is labelled by; other beads may name the run in which they were made.
+# The facts that give a run's tracking bead its labels; other beads, too, may name the run in which they were made.
 TRACKED = "SELECT bead_id, automation, action, state FROM runs WHERE city_id = :city AND id {any:runs}"
 LABELS_OF = """
     SELECT bead_id, label FROM bead_labels WHERE city_id = :city AND bead_id {any:ids} ORDER BY bead_id, label"""
 NEEDS_OF = """
     SELECT bead_id, needs_id FROM bead_needs WHERE city_id = :city AND bead_id {any:ids} ORDER BY bead_id, needs_id"""
-# the index beads_to_collect serves this; one that is being reopened just now is passed over
+# the index beads_to_collect serves this; a bead that is being reopened at this moment is skipped
 COLLECTABLE = """
     SELECT id FROM beads WHERE city_id = :city AND ephemeral = 1 AND closed_at IS NOT NULL AND closed_at < :before
     ORDER BY closed_at LIMIT :limit {skip_claimed}"""
@@ -122,7 +122,10 @@ class Beads:
         return self.insert_whole(_new(bead_id, new, root=root, run=run, now=now))
 
     def track(self, bead_id: str, title: str, *, sender: str, run: str, now: datetime) -> bool:
-        """Bookkeeping, under an id long enough that it is not taken; should it be, the transaction is done anew."""
+        """Insert a tracking bead under an id long enough not to be taken.
+
+        If it is taken: False on SQLite; on PostgreSQL the transaction function is run again.
+        """
         return self._db.write(
             TRACK,
             self._city,
@@ -137,11 +140,11 @@ class Beads:
         )
 
     def close(self, bead: str, now: datetime) -> None:
-        """Bookkeeping again: without a look at it, and nothing for a bead that is closed or gone."""
+        """Close a tracking bead without reading it; does nothing for a bead that is closed or deleted."""
         self._db.write(CLOSE, self._city, {"id": bead, "now": stamp(now)})
 
     def insert_whole(self, bead: Bead) -> bool:
-        """A bead as it is, save for labels and needs; False when the id is taken."""
+        """Insert a bead as it is, except for labels and needs; False when the id is taken."""
         return self._db.execute(INSERT, self._whole(bead)) == 1
 
     def _whole(self, bead: Bead) -> dict[str, Any]:
@@ -165,7 +168,7 @@ class Beads:
         return None if row is None else row["root_id"]
 
     def save(self, bead: Bead) -> None:
-        """All that may change, save for its root, labels and needs."""
+        """Write everything that may change, except for its root, labels and needs."""
         self._db.execute(UPDATE, self._columns(bead))
 
     def move_subtree(self, bead: str, root: str) -> None:
@@ -183,7 +186,7 @@ class Beads:
         return self._page(LIST.replace("{where}", where), params, limit)
 
     def ready(self, *, label: str | None = None, assignee: str | None = None, limit: int) -> list[Bead]:
-        """Open beads whose every need is closed, oldest first; bookkeeping and unrouted molecules stay hidden."""
+        """Open beads whose needs are all closed, oldest first; without bookkeeping and unrouted molecules or wisps."""
         where, params = _conditions(BeadFilter(label=label, assignee=assignee), tracking_too=False)
         hidden = ", ".join(f"'{name}'" for name in sorted(NOT_READY))
         where += f""" AND type NOT IN ({hidden})
@@ -204,7 +207,7 @@ class Beads:
             self._db.write(ADD_LABEL, self._city, {"id": bead, "label": label})
 
     def given_labels(self, bead: Bead) -> tuple[str, ...]:
-        """Those that its run gives it; none for one that tracks none."""
+        """The labels that its run gives it; empty for a bead that tracks no run."""
         return self._tracked([{"run_id": bead.run}]).get(bead.id, ())
 
     def remove_labels(self, bead: str, labels: Iterable[str]) -> None:
@@ -228,14 +231,14 @@ class Beads:
         return self._db.execute(DELETE_TREES, {"city": self._city, "tops": json.dumps(tops)})
 
     def at_work(self) -> frozenset[str]:
-        """Who holds a bead in progress."""
+        """The assignees of all beads in progress."""
         return frozenset(row["assignee"] for row in self._db.rows(AT_WORK, {"city": self._city}))
 
     def held_by(self, assignee: str) -> list[str]:
         return [row["id"] for row in self._db.rows(HELD, {"city": self._city, "assignee": assignee})]
 
     def waiting(self, label: str) -> int:
-        """How many with that label are open or in progress."""
+        """How many beads with that label are open or in progress."""
         row = self._db.row(WAITING, {"city": self._city, "label": label})
         return 0 if row is None else row["count"]
 
@@ -275,7 +278,7 @@ class Beads:
         return [_bead(row, labels.get(row["id"], ()), needs.get(row["id"], ())) for row in rows]
 
     def _tracked(self, rows: list[Row]) -> dict[str, tuple[str, ...]]:
-        """Those that track the run they name, with the labels it gives them."""
+        """The labels that the runs named in `rows` give to their tracking beads, by bead id."""
         runs = {row["run_id"] for row in rows if row["run_id"] is not None}
         if not runs:
             return {}
@@ -324,9 +327,9 @@ def _conditions(wanted: BeadFilter, *, tracking_too: bool = True) -> tuple[str, 
 
 
 def _with_label(label: str, runs: tracking.Labelled | None, *, alone: bool) -> tuple[str, dict[str, Any]]:
-    """Beads with that label of their own, and those whose run is one of `runs` and gives it to them.
+    """The condition for beads that have the label themselves, or that get it from their run, which is one of `runs`.
 
-    Asked for `alone`, the newest runs that give it are enough: a page has no more beads than they are.
+    If the label is the only condition (`alone`), the newest runs up to the page's limit are enough.
     """
     own = "SELECT bead_id FROM bead_labels WHERE bead_labels.city_id = :city AND label = :label"
     if runs is None:
@@ -337,7 +340,7 @@ def _with_label(label: str, runs: tracking.Labelled | None, *, alone: bool) -> t
     elif runs.states:  # the index runs_by_state serves this
         states = ", ".join(f"'{state}'" for state in sorted(runs.states))
         where = f"action = '{runs.action}' AND state IN ({states})"
-    elif runs.action == "exec":  # the primary key: most are
+    elif runs.action == "exec":  # the primary key serves this: most runs are exec
         where = "action = 'exec'"
     else:  # the index runs_of_action serves this
         where = f"action = '{runs.action}' AND action <> 'exec'"

@@ -1,4 +1,4 @@
-"""The city's own row: who it is, whether it is paused, and who controls it."""
+"""The city's own row: its id and name, whether it is paused, and which owner controls it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,7 +38,7 @@ class CityRow:
     paused_at: datetime | None = None
     paused_by: str | None = None
     events_scanned: int = 0
-    """Events up to here were shown to the triggers that wait for their types."""
+    """For events up to this seq, the triggers that wait for their types were marked as due."""
 
 
 class Cities:
@@ -47,7 +47,7 @@ class Cities:
         self._city = city
 
     def ensure(self, name: str, now: datetime) -> None:
-        """The city's row, made or renamed; in the one organization a city has until it is given another."""
+        """Create or rename the city's row; a new city belongs to the local organization until it is given another."""
         self._db.execute(ENSURE_ORGANIZATION, {"id": LOCAL_ORGANIZATION, "name": "local", "now": stamp(now)})
         self._db.execute(
             ENSURE_CITY, {"city": self._city, "organization": LOCAL_ORGANIZATION, "name": name, "now": stamp(now)}

@@ -1,4 +1,4 @@
-"""Times on record after this machine's clock was set back: what waits, goes on waiting as long as it would have."""
+"""Moves stored times back after this machine's clock was set back, so that nothing waits longer than it would have."""
 
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ class ClockMoves:
         return None if row is None or row["at"] is None else instant(row["at"])
 
     def move_back(self, by: timedelta, now: datetime) -> None:
-        """Items, claims, runs under way and watches over silence; of triggers each kind has its own rule."""
+        """Move the times of items, claims, active runs and silence checks; for triggers each kind has its own rule."""
         span: dict[str, object] = {"city": self._city, "by": by // _MICRO}
         for sql in (CLAIMS, RUNS, SILENCES):
             self._db.execute(sql, span)

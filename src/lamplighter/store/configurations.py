@@ -1,4 +1,4 @@
-"""Configurations of agent runs, from the city's files and from people, so that every worker sees one list."""
+"""Configurations of agent runs, from the city's files and from people, in one list that every worker reads."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ DELETE = "DELETE FROM configurations WHERE city_id = :city AND name = :name"
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationRow:
-    """`source` is `file` for those of city.toml; `body` has its keys."""
+    """`source` is `file` for a configuration from city.toml; `body` holds its keys."""
 
     name: str
     source: str

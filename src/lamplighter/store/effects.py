@@ -1,4 +1,4 @@
-"""The ledger of side effects: one row an effect, its intent before and its result after."""
+"""The ledger of side effects: one row per effect, with its intent written before and its result after it."""
 
 import json
 from datetime import datetime
@@ -16,7 +16,7 @@ PUT = f"""
     ON CONFLICT (city_id, id) DO UPDATE SET state = excluded.state, tries = excluded.tries,
         doubts = excluded.doubts, result = excluded.result, done_at = excluded.done_at"""
 FORGET = "DELETE FROM side_effects WHERE city_id = :city AND id = :id AND state = 'intended'"
-# the index side_effects_by_age serves this; an intent without a result is a doubt, and stays
+# the index side_effects_by_age serves this; an intent without a result stays: the effect may have happened
 PRUNE = """
     DELETE FROM side_effects WHERE city_id = :city AND id IN (
         SELECT id FROM side_effects WHERE city_id = :city AND intended_at < :before AND state = 'done'
@@ -49,7 +49,7 @@ class Effects:
         self._db.execute(PUT, params)
 
     def forget(self, effect: str) -> None:
-        """An intent that the destination refused; one that was carried out stays."""
+        """Delete an intent that the destination refused; an effect that was carried out stays."""
         self._db.execute(FORGET, {"city": self._city, "id": effect})
 
     def of(self, run: str) -> list[Effect]:

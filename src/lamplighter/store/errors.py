@@ -1,4 +1,4 @@
-"""What can go wrong with a store, each with the sentence a person reads."""
+"""The errors of a store, each with the message and the hint that a person reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ class StoreMissing(StoreUnavailable):
 
 
 class StoreLost(StoreUnavailable):
-    """A city that was made has no database, or one that knows nothing of it: it stood there once."""
+    """A city that existed before has no database any more, or one that holds nothing of it."""
 
     passing = False
 
@@ -113,7 +113,7 @@ class StoreLost(StoreUnavailable):
 
 
 class StoreSaved(StoreUnavailable):
-    """The city lost its database while it ran, and nobody has decided yet how it goes on."""
+    """The city's database was lost while the city ran, and a person has not yet decided how to go on."""
 
     passing = False
 
@@ -126,7 +126,7 @@ class StoreSaved(StoreUnavailable):
 
 
 class StoreGone(StoreUnavailable):
-    """The file was taken away from under a program that has it open."""
+    """The database file was deleted, moved, replaced or overwritten while a program had it open."""
 
     passing = False
 
@@ -163,14 +163,14 @@ class StoreNewer(Conflict):
 
 @dataclass(frozen=True)
 class Settled:
-    """What became of a commit whose answer was lost: whether it took (None: it cannot be told), and what it gave."""
+    """What became of a commit whose answer was lost: whether it took (None: unknown), and the function's value."""
 
     took: bool | None
     value: Any = None
 
 
 class CommitUnknown(StoreUnavailable):
-    """Never repeated blindly. `settle`, where there is one, asks the database afterwards."""
+    """The transaction must not be repeated blindly; `settle`, if set, asks the database whether it was committed."""
 
     passing = False
     settle: "Callable[[], Settled] | None" = None

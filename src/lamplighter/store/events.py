@@ -1,8 +1,8 @@
 """The event log: append, read after a cursor, number, prune.
 
-The promise: a reader that has seen seq n never later finds a new event below n. On SQLite the one writer numbers rows
-as they are written. On PostgreSQL transactions commit out of order, so rows are appended without a number, and
-committed ones are numbered in batches right after, under a short lock; readers see numbered rows only.
+It guarantees that a reader that has seen seq n never finds a new event below n later. On SQLite the single writer
+numbers rows as they are written. On PostgreSQL transactions commit out of order, so rows are appended without a number,
+and committed rows are numbered in batches right after, under a short lock; readers see numbered rows only.
 """
 
 import json
@@ -34,14 +34,14 @@ AFTER_OF_TYPE = f"""
 LATEST = f"""
     SELECT {_COLUMNS} FROM events
     WHERE city_id = :city AND seq > :after {{}} ORDER BY seq DESC LIMIT :limit"""
-# index: as AFTER; which types came, and up to where they were looked at
+# index: as AFTER; the types of the new events, with the highest seq of each
 TYPES_AFTER = """
     SELECT type, max(seq) AS seq FROM (
         SELECT type, seq FROM events WHERE city_id = :city AND seq > :after ORDER BY seq LIMIT :limit) AS new
     GROUP BY type"""
 # index: as AFTER, from its end; max(seq) would read all of the city's events on SQLite
 HEAD = "SELECT seq AS head FROM events WHERE city_id = :city AND seq > 0 ORDER BY seq DESC LIMIT 1"
-# The newest event always stays: SQLite numbers on from the highest row there is, and a number is never given twice.
+# The newest event always stays: SQLite numbers on from the highest existing row, and no number may be given twice.
 PRUNE = """
     DELETE FROM events WHERE city_id = :city AND seq IN (
         SELECT seq FROM events WHERE city_id = :city AND at < :before AND seq <= :spared
@@ -98,7 +98,7 @@ class Events:
         return [_event(row) for row in reversed(rows)]
 
     def next_matching(self, wanted: EventFilter, *, limit: int) -> list[Event]:
-        """The oldest events above `wanted.after` that pass: the pages of someone who follows with a filter."""
+        """The oldest events above `wanted.after` that pass: the next page for a reader that follows with a filter."""
         where, params = _conditions(wanted)
         sql = LATEST.format(where).replace("DESC", "ASC")
         rows = self._db.rows(sql, params | {"city": self._city, "after": wanted.after, "limit": limit})
@@ -117,7 +117,7 @@ class Events:
 
 
 def number_committed(db: Db, *, limit: int = 5000) -> int:
-    """Give committed PostgreSQL rows their place; returns how many, so the caller goes on until none is left."""
+    """Number committed PostgreSQL rows; returns how many, so that the caller can repeat it until none is left."""
     db.execute(NUMBER_LOCK, {})
     return db.execute(NUMBER, {"limit": limit})
 

@@ -1,4 +1,4 @@
-"""Nodes by name: where they are, which rigs they hold, and whether anyone of them was alive when last heard of."""
+"""Nodes by name: where they are, which rigs they hold, and whether they are alive, stopped or lost."""
 
 import json
 from datetime import datetime
@@ -38,7 +38,7 @@ class Nodes:
         self._db.execute(REMOVE, {"city": self._city, "name": name})
 
     def prune(self, *, before: datetime) -> int:
-        """Forget those that stopped or were lost before then, and that no run speaks of any more."""
+        """Delete nodes that stopped or were lost before `before` and on which no run is running."""
         return self._db.execute(PRUNE, {"city": self._city, "before": stamp(before)})
 
 

@@ -1,4 +1,4 @@
-"""The outbox: durable instructions. Claims take a batch; every later write names the claim it was made under."""
+"""The outbox: durable instructions. Processes claim them in batches; every later write names the claim it relies on."""
 
 import json
 from datetime import datetime
@@ -69,7 +69,7 @@ class Outbox:
         self._db.write(INSERT, self._city, params | {"payload": as_json(item.payload)})
 
     def due(self, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None) -> list[Item]:
-        """Pending items whose time has come, the longest due first, locked; of one run, or within reach, only."""
+        """Pending items that are due, the longest due first, locked; only those of `run` and within `reach`, if set."""
         where, params = _within(reach)
         params |= {"now": stamp(now), "limit": limit}
         if run is not None:
@@ -129,7 +129,7 @@ class Outbox:
 
 
 def _within(reach: Reach | None) -> tuple[str, dict[str, object]]:
-    """What a process may take; everything, where there is but one that could."""
+    """The condition for items that a process may take; without `reach`, where only one process could take them, all."""
     if reach is None:
         return "", {}
     where = "AND (needs IS NULL OR needs {any:needs})"

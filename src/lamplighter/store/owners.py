@@ -1,4 +1,4 @@
-"""Working processes by name. Whether one lives is told by its proof of life, not by this table."""
+"""Working processes by name; whether one is alive is decided by its proof of life, not by this table."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Owner:
     started_at: datetime
     node: str | None = None
     rigs: Mapping[str, str] = field(default_factory=dict)
-    """Paths by rig, as far as it holds some."""
+    """The path of each rig that the process holds."""
 
 
 class Owners:
@@ -68,16 +68,16 @@ class Owners:
         return [_owner(row) for row in self._db.rows(ON_NODE, {"city": self._city, "node": node})]
 
     def place(self, owner: str, node: str, rigs: Mapping[str, str]) -> None:
-        """Say where it works, and what it holds there."""
+        """Record on which node the process works, and which rigs it holds there."""
         params = {"city": self._city, "id": owner, "node": node, "rigs": json.dumps(dict(rigs))}
         self._db.execute(PLACE, params)
 
     def remove(self, owner: str) -> bool:
-        """True for the one who removed it: that one voids what the owner held, in the same transaction."""
+        """True if this call removed it: the caller then voids what the owner held, in the same transaction."""
         return self._db.execute(REMOVE, {"city": self._city, "id": owner}) == 1
 
     def stale_claims(self) -> list[str]:
-        """Names that hold a lease or a claim and are not registered: written after their burial."""
+        """Names that hold a lease or claim but are not registered: they wrote it after they were expired."""
         return sorted(row["id"] for row in self._db.rows(GHOSTS, {"city": self._city}))
 
 

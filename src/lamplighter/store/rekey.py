@@ -1,4 +1,4 @@
-"""A city's rows in a SQLite file under another id: for a copy that becomes a city of its own."""
+"""Changes the city id of all rows in a SQLite file, for a copy that becomes a city of its own."""
 
 from pathlib import Path
 
@@ -12,11 +12,11 @@ REKEY_CITY = "UPDATE cities SET id = :new WHERE id = :old"
 
 
 def rekey_sqlite(path: Path, old: str, new: str) -> None:
-    """All rows or none; nothing where there are none of the old id, so that it may be repeated."""
+    """Change all rows or none. May be repeated: does nothing when no row has the old id."""
     connection = connect(path)
     try:
         with told(path):
-            connection.execute("PRAGMA foreign_keys = OFF")  # rows and what they refer to change together
+            connection.execute("PRAGMA foreign_keys = OFF")  # rows and those they refer to change together
             connection.execute("BEGIN IMMEDIATE")
             for row in connection.execute(TABLES).fetchall():
                 connection.execute(REKEY.format(row["name"]), {"old": old, "new": new})

@@ -1,4 +1,4 @@
-"""Runs as rows: what a row keeps beside the run itself, and the way from columns to values and back."""
+"""Runs as rows: what a row holds besides the run itself, and the conversion between columns and values."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from lamplighter.store.engine.db import Row, instant, instant_or_none, stamp, st
 
 @record
 class RunFacts:
-    """What a row keeps beside the run itself."""
+    """What a row holds besides the run itself."""
 
     automation_id: str
     action: str
@@ -23,7 +23,7 @@ class RunFacts:
     rig: str | None = None
     bead: str | None = None
     node: str | None = None
-    """The machine its process lives on; only that one takes it up again."""
+    """The node its process runs on; only a process of that node can adopt the run."""
     wisp: str | None = None
     wisp_elsewhere: bool = False
     """The wisp lives in an outside bead store."""
@@ -32,12 +32,12 @@ class RunFacts:
     prompt_sent_at: datetime | None = None
     tokens: int | None = None
     worktree: Mapping[str, str] | None = None
-    """`path`, `branch` and `repository` of the worktree it works or worked in, while that is there."""
+    """`path`, `branch` and `repository` of the worktree it works or worked in, as long as that exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Papers:
-    """What a run took from its trigger, and what its agent reported, each as JSON text."""
+    """What a run took from its trigger (`enrichment`) and what its agent reported (`completion`), as JSON text."""
 
     enrichment: str | None
     completion: str | None
@@ -72,7 +72,7 @@ class NewRunEvent:
 
 
 def made(row: RunRow) -> dict[str, object]:
-    """What is known of a run when it is made, by column."""
+    """The columns that are known when a run is created."""
     run, facts = row.run, row.facts
     return {
         "id": run.id,
@@ -101,7 +101,7 @@ def made(row: RunRow) -> dict[str, object]:
 
 
 def moving(row: RunRow) -> dict[str, object]:
-    """What may change of a run, by column."""
+    """The columns of a run that may change."""
     run, facts = row.run, row.facts
     return {
         "id": run.id,
@@ -136,7 +136,7 @@ def moving(row: RunRow) -> dict[str, object]:
 
 
 def ended(row: RunRow) -> dict[str, object]:
-    """What an end changes of a run, by column."""
+    """The columns that the end of a run changes."""
     run, facts = row.run, row.facts
     return {
         "id": run.id,

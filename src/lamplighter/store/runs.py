@@ -33,7 +33,7 @@ _MOVING = """
 _WHOLE = """
     lease_version lease_expires_at wisp_elsewhere started_at ended_at deadline_at last_activity_at exit_code duration_us
     assigned_at prompt_sent_at tokens version_before"""
-# What is known of a run when it is made; the other columns begin as the schema says.
+# Only the columns known when a run is created; the others start with the defaults of the schema.
 INSERT = Write(
     f"""
     INSERT INTO runs (city_id, {_FIXED}, state, lease_version, lease_owner, lease_expires_at, node, started_at,
@@ -59,7 +59,7 @@ SWAP = Write(
     real="cost",
     key="id",
 )
-# As SWAP, of what an end changes and no more: the one who ends it need not have read the rest.
+# As SWAP, but only the columns that an end changes: the process that ends a run need not have read the others.
 END = Write(
     """
     UPDATE runs SET state = :state, reason = :reason, stage = :stage, error = :error, lease_owner = NULL,
@@ -85,7 +85,7 @@ ANY_ACTIVE = f"SELECT 1 AS found FROM runs WHERE city_id = :city AND {ACTIVE_STA
 OVERDUE = f"""
     SELECT id FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND deadline_at <= :now
         AND NOT (action = 'agent' AND state = 'running') ORDER BY deadline_at, id LIMIT :limit"""
-# the index runs_by_state serves this; running exec and agent runs whose holder is gone
+# the index runs_by_state serves this; running exec and agent runs that have no lease, or an expired one
 ORPHANS = f"""
     SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND state = 'running' AND action <> 'formula'
         AND node = :node AND (lease_owner IS NULL OR lease_expires_at <= :now) {{where}}
@@ -134,8 +134,8 @@ RENEW = Write(
 )
 STATES = "SELECT id, state, lease_version, lease_owner FROM runs WHERE city_id = :city AND id {any:ids}"
 CAUSES = "SELECT id, automation, causes FROM runs WHERE city_id = :city AND id {any:ids}"
-# One statement and its index each way of asking: the primary key, runs_of, runs_by_state (on PostgreSQL succeeded ones
-# are found by age)
+# Each filter has its own statement and index: the primary key, runs_of, runs_by_state (which leaves out succeeded runs
+# on PostgreSQL: those are found by age)
 LIST = f"""
     SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city {{where}} AND id < :before
     ORDER BY id DESC LIMIT :limit"""
@@ -157,18 +157,18 @@ OLD = """
         AND ended_at < :before ORDER BY id LIMIT :limit"""
 DELETE_EVENTS = "DELETE FROM run_events WHERE city_id = :city AND run_id {any:ids}"
 DELETE = "DELETE FROM runs WHERE city_id = :city AND id {any:ids}"
-# Written aside: what a run took from its trigger and what its agent reported are large, and seldom asked for.
+# Written and read apart from the run: enrichment and completion are large and seldom needed.
 KEEP_ENRICHMENT = "UPDATE runs SET enrichment = :body WHERE city_id = :city AND id = :id"
 KEEP_COMPLETION = "UPDATE runs SET completion = :body WHERE city_id = :city AND id = :id"
 PAPERS = "SELECT enrichment, completion FROM runs WHERE city_id = :city AND id = :id"
-# A session's facts may come after the run's end, which a fast agent reports before its start is on record.
+# May come after the end of the run: a fast agent reports its end before the start of its session is recorded.
 BEGAN = """
     UPDATE runs SET session_id = :session, prompt_sent_at = :now, last_activity_at = :now
     WHERE city_id = :city AND id = :id AND session_id IS NULL"""
 SPENT = """
     UPDATE runs SET tokens = :tokens, cost = :cost, last_activity_at = :now WHERE city_id = :city AND id = :id"""
 SET_WORKTREE = "UPDATE runs SET worktree = :worktree WHERE city_id = :city AND id = :id"
-# the index runs_by_state serves this; agent runs that need a look: past their deadline or silent for long
+# the index runs_by_state serves this; agent runs that are past their deadline or silent for long
 STALE = f"""
     SELECT {_FIXED}, {_MOVING} FROM runs WHERE city_id = :city AND {ACTIVE_STATES} AND action = 'agent'
         AND (deadline_at <= :now OR (state = 'running' AND last_activity_at < :silent_since))
@@ -192,7 +192,7 @@ class Runs:
         self._city = city
 
     def insert(self, row: RunRow, events: Iterable[NewRunEvent] = ()) -> None:
-        """A new run as it was fired, and perhaps started, with the first events of its timeline."""
+        """Insert a run that was just fired, and possibly started too, with the first events of its timeline."""
         self._db.write(INSERT, self._city, made(row))
         for event in events:
             self.add_event(event)
@@ -204,7 +204,7 @@ class Runs:
             raise StaleRun(before.id)
 
     def end(self, before: Run, after: RunRow) -> None:
-        """As `swap`, for a run that has ended: all that its end changes."""
+        """As `swap`, for a run that has ended: writes only the columns that its end changes."""
         expected = {"state_before": before.state.value, "version_before": before.lease.version}
         if not self._db.write(END, self._city, ended(after) | expected):
             raise StaleRun(before.id)
@@ -216,7 +216,7 @@ class Runs:
         return self._one(LOCK, run)
 
     def lock_some(self, ids: Iterable[str]) -> dict[str, RunRow]:
-        """Locked in one order by everyone."""
+        """Lock the runs in order of their ids, as every process does."""
         rows = self._db.rows(LOCK_SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
         return {row["id"]: run_row(row) for row in rows}
 
@@ -239,7 +239,7 @@ class Runs:
         return self._ids(OVERDUE, {"now": stamp(now), "limit": limit})
 
     def orphans(self, node: str, now: datetime, *, limit: int, rigs: frozenset[str] | None = None) -> list[RunRow]:
-        """Running runs of that node that nobody holds, of the city and these rigs: to be adopted, and locked for it."""
+        """Running runs of that node and these rigs, or of no rig, without a valid lease; locked, to be adopted."""
         return [run_row(row) for row in self._orphans(node, now, limit, rigs, lock="{skip_claimed}")]
 
     def has_orphans(self, node: str, now: datetime, *, rigs: frozenset[str] | None = None) -> bool:
@@ -253,19 +253,19 @@ class Runs:
         return self._db.rows(ORPHANS.replace("{where}", where).replace("{lock}", lock), params)
 
     def stranded(self, *, before: datetime, limit: int) -> list[str]:
-        """Running runs whose holder was buried before then, on nodes that have no process any more."""
+        """Running runs whose lease was voided by `before`, on nodes that have no registered process any more."""
         return self._ids(STRANDED, {"before": stamp(before), "limit": limit})
 
     def busy_nodes(self) -> set[str]:
-        """Nodes on which something runs."""
+        """Nodes on which an exec or agent run is running."""
         return {row["node"] for row in self._db.rows(BUSY_NODES, {"city": self._city}) if row["node"] is not None}
 
     def held(self) -> dict[str, str]:
-        """Running runs, each with its holder."""
+        """Running runs that are leased, each with its lease owner."""
         return {row["id"]: row["lease_owner"] for row in self._db.rows(HELD, {"city": self._city})}
 
     def lost(self, now: datetime, *, before: datetime, limit: int) -> list[tuple[str, RunState, str]]:
-        """Runs made before then that wait for a stage, with nothing to take them there; with their action."""
+        """Runs made before `before` that wait for a stage without lease or outbox item; each with state and action."""
         params = {"city": self._city, "now": stamp(now), "before": stamp(before), "limit": limit}
         return [(row["id"], RunState(row["state"]), row["action"]) for row in self._db.rows(LOST, params)]
 
@@ -280,21 +280,21 @@ class Runs:
         return [(row["id"], row["wisp_id"]) for row in rows]
 
     def void_leases(self, owner: str, *, now: datetime) -> int:
-        self._db.rows(OF_OWNER, {"city": self._city, "owner": owner})  # locked in one order by everyone
+        self._db.rows(OF_OWNER, {"city": self._city, "owner": owner})  # locked in order of ids, as everywhere
         return self._db.execute(VOID, {"city": self._city, "owner": owner, "now": stamp(now)})
 
     def renew(self, run: str, owner: str, version: int, *, until: datetime) -> None:
-        """Nothing for one that is another's by now."""
+        """Extend the lease; does nothing if another owner or a newer lease version holds the run by now."""
         params = {"id": run, "owner": owner, "version": version, "until": stamp(until)}
         self._db.write(RENEW, self._city, params)
 
     def states(self, ids: Iterable[str]) -> dict[str, tuple[RunState, int, str | None]]:
-        """State, lease version and holder of each."""
+        """State, lease version and lease owner of each."""
         rows = self._db.rows(STATES, {"city": self._city, "ids": json.dumps(sorted(ids))})
         return {row["id"]: (RunState(row["state"]), row["lease_version"], row["lease_owner"]) for row in rows}
 
     def causes(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The chain of automations behind what each of these runs causes, the run's own first."""
+        """For each run, the chain of automations behind whatever it causes, beginning with its own automation."""
         rows = self._db.rows(CAUSES, {"city": self._city, "ids": json.dumps(sorted(ids))})
         return {row["id"]: (row["automation"], *json.loads(row["causes"])) for row in rows}
 
@@ -306,7 +306,7 @@ class Runs:
         before: str | None = None,
         limit: int = 50,
     ) -> list[RunRow]:
-        """Newest first; `before` is the last id of the page before."""
+        """Newest first; `before` is the last id of the previous page."""
         where, params = "", {"city": self._city, "before": before or "~", "limit": limit}
         if automation is not None:
             where, params = where + " AND automation = :automation", params | {"automation": automation}
@@ -315,13 +315,13 @@ class Runs:
         return [run_row(row) for row in self._db.rows(LIST.replace("{where}", where), params)]
 
     def counts(self, *, since: str) -> dict[str, int]:
-        """How many runs made from the id `since` on are in each state; those under way count whatever their age."""
+        """How many runs from the id `since` on are in each state; active runs are counted whatever their age."""
         rows = self._db.rows(COUNTS, {"city": self._city, "since": since})
         active = self._db.rows(ACTIVE_COUNTS, {"city": self._city})
         return {row["state"]: row["count"] for row in (*rows, *active)}
 
     def add_event(self, event: NewRunEvent) -> None:
-        """Numbered in the order in which they are added."""
+        """Events are numbered in the order in which they are added."""
         self._db.write(ADD_EVENT, self._city, told(event))
 
     def events(self, run: str) -> list[RunEvent]:
@@ -334,10 +334,10 @@ class Runs:
         return [(row["id"], row["bead_id"]) for row in self._db.rows(OLD, params)]
 
     def delete(self, ids: Iterable[str]) -> int:
-        """With their timelines."""
+        """Delete these runs with their timelines."""
         params = {"city": self._city, "ids": json.dumps(sorted(ids))}
         deleted = self._db.execute(DELETE, params)
-        self._db.execute(DELETE_EVENTS, params)  # afterwards: by then also those of whoever held a run's row till now
+        self._db.execute(DELETE_EVENTS, params)  # last: a transaction that held a run's row may have added some
         return deleted
 
     def keep_enrichment(self, run: str, body: str) -> None:
@@ -351,7 +351,7 @@ class Runs:
         return Papers(None, None) if row is None else Papers(row["enrichment"], row["completion"])
 
     def began(self, run: str, session: str, now: datetime) -> bool:
-        """Its session and prompt are out; False when that was on record."""
+        """Record its session, and that its prompt was sent; False when a session was recorded already."""
         params = {"city": self._city, "id": run, "session": session, "now": stamp(now)}
         return self._db.execute(BEGAN, params) == 1
 
@@ -363,12 +363,12 @@ class Runs:
         self._db.execute(SET_WORKTREE, {"city": self._city, "id": run, "worktree": written(worktree)})
 
     def stale(self, now: datetime, *, silent_since: datetime, limit: int) -> list[RunRow]:
-        """Agent runs under way that are past their deadline or were silent for long; the longest overdue first."""
+        """Active agent runs that are past their deadline, or silent since `silent_since`; the longest overdue first."""
         params = {"city": self._city, "now": stamp(now), "silent_since": stamp(silent_since), "limit": limit}
         return [run_row(row) for row in self._db.rows(STALE, params)]
 
     def with_worktree(self, node: str, *, before: datetime, limit: int) -> list[RunRow]:
-        """Ended runs of that machine whose worktree was kept."""
+        """Runs of that node that ended before `before` and still have a worktree."""
         params = {"city": self._city, "node": node, "before": stamp(before), "limit": limit}
         return [run_row(row) for row in self._db.rows(WITH_WORKTREE, params)]
 

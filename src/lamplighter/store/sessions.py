@@ -1,4 +1,4 @@
-"""Sessions on record: which were started, for whom, and how they ended. What lives now is told by the providers."""
+"""Recorded sessions: which were started, for whom, and how they ended; which ones live now, the providers report."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any
 from lamplighter.kit.clock import rfc3339
 from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
-# A start that is told twice, once by a controller that died in between, is the same start.
+# A start that is recorded twice, because a controller died in between, is the same start: the second insert is ignored.
 ADD = """
     INSERT INTO sessions (city_id, id, name, agent, run_id, provider, node, pid, started_at)
     VALUES (:city, :id, :name, :agent, :run, :provider, :node, :pid, :started)
@@ -22,10 +22,10 @@ _COLUMNS = """
 GET = _COLUMNS + " AND id = :id"
 # served by sessions_by_age, or sessions_of_agent where one is named
 LATEST = _COLUMNS + " {} ORDER BY started_at DESC, id DESC LIMIT :limit"
-# The index sessions_of_run serves this. Asked for in order, or without the inner question, SQLite reads all sessions of
-# the city instead.
+# The index sessions_of_run serves this. With an ORDER BY, or without the subquery, SQLite reads all sessions of the
+# city instead.
 OF_RUN = _COLUMNS + " AND id IN (SELECT id FROM sessions WHERE city_id = :city AND run_id = :run)"
-# What an agent said of its run; how its program ended comes later.
+# What an agent reported about its run; how its program ended is recorded later.
 REPORT = """
     UPDATE sessions SET outcome = :outcome, summary = :summary WHERE city_id = :city AND run_id = :run"""
 PRUNE = """
@@ -93,7 +93,7 @@ class Sessions:
         self._db.execute(ADD, params)
 
     def end(self, session_id: str, end: SessionEnd) -> bool:
-        """False for one that is not known, or whose end was told already."""
+        """Record its end; False when the session is unknown or its end was recorded already."""
         params = {"city": self._city, "id": session_id, "ended": stamp_or_none(end.at), "status": end.exit_status,
                   "reason": end.reason, "tail": end.output_tail}  # fmt: skip
         return self._db.execute(END, params) == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from lamplighter.store.engine.db import Db, Params, instant, stamp
 
-# The reader of a session's output is one; another that took over meanwhile has moved the position on.
+# A session's output has one reader: if another one took over meanwhile, the position has moved and no row is changed.
 ADVANCE = """
     UPDATE sessions SET output_position = :after, program_session = coalesce(:program, program_session)
     WHERE city_id = :city AND id = :session AND output_position = :before"""
@@ -41,7 +41,7 @@ class Transcripts:
         return None if row is None else row["output_position"]
 
     def advance(self, session: str, *, before: int, after: int, program: str | None) -> bool:
-        """False when another reader was there first: what was read must not be added again."""
+        """False when another reader was faster: do not add the events just read, which are recorded already."""
         params = {"city": self._city, "session": session, "before": before, "after": after, "program": program}
         return self._db.execute(ADVANCE, params) == 1
 
@@ -50,7 +50,7 @@ class Transcripts:
         return 0 if row is None else row["count"]
 
     def add(self, session: str, first: int, events: Sequence[tuple[str, Mapping[str, Any]]], now: datetime) -> None:
-        """Numbered from `first` on; the caller has advanced the position."""
+        """Add the events, numbered from `first` on; the caller has advanced the position before."""
         params: list[Params] = [
             {"city": self._city, "session": session, "number": first + number, "at": stamp(now), "kind": kind,
              "body": json.dumps(dict(body))}

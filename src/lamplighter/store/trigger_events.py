@@ -1,4 +1,4 @@
-"""Trigger events: the fact that a trigger had something to say. Repeats of one skip are counted on one row."""
+"""Trigger events: what became of each firing or skip of a trigger; repeats of one skip are counted on one row."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ INSERT_ONCE = INSERT + " WHERE true ON CONFLICT DO NOTHING"
 REPEAT = """
     UPDATE trigger_events SET count = count + :count, last_at = :now
     WHERE city_id = :city AND id = :id AND status = 'skipped' AND reason = :reason"""
-# Retention may have taken it.
+# Retention may have deleted the row.
 SETTLE = Write(
     "UPDATE trigger_events SET status = :status, reason = :reason {each} WHERE city_id = :city AND id = :id",
     key="id",
@@ -43,7 +43,7 @@ HISTORY = f"""
 LAST_SKIP = f"""
     SELECT {_COLUMNS} FROM trigger_events WHERE city_id = :city AND automation = :automation AND status = 'skipped'
     ORDER BY id DESC LIMIT 1"""
-# Ids are in order of time, so the primary key finds the oldest; those of runs still kept stay with them.
+# Ids are in order of time, so the primary key finds the oldest; those of runs that have not ended stay.
 PRUNE = """
     DELETE FROM trigger_events WHERE city_id = :city AND id IN (
         SELECT id FROM trigger_events AS old WHERE city_id = :city AND id < :before_id AND last_at < :before
@@ -100,7 +100,7 @@ class TriggerEvents:
         return self._db.execute(INSERT_ONCE, {"city": self._city, **INSERT.encoded(params)}) == 1
 
     def repeat(self, event: str, reason: str, now: datetime, *, count: int = 1) -> bool:
-        """Count one more on a row of skips; False when that row is of another reason or gone."""
+        """Add `count` to the row of a skip; False when that row has another reason or is gone."""
         params = {"city": self._city, "id": event, "reason": reason, "now": stamp(now), "count": count}
         return self._db.execute(REPEAT, params) == 1
 
@@ -121,7 +121,7 @@ class TriggerEvents:
         return {row["id"]: _event(row) for row in rows}
 
     def history(self, automation: str, *, before: str | None = None, limit: int = 50) -> list[TriggerEvent]:
-        """Newest first; `before` is the last id of the page before."""
+        """Newest first; `before` is the last id of the previous page."""
         params = {"city": self._city, "automation": automation, "before": before or "~", "limit": limit}
         return [_event(row) for row in self._db.rows(HISTORY, params)]
 

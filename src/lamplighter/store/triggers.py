@@ -1,7 +1,7 @@
 """Triggers: what each remembers between firings, and which of them are to be looked at now.
 
 A timed trigger is due at its time. An event trigger is due from the moment an event of its type was seen until it has
-dealt with all that wait. A trigger that waits for a run's end is held and costs nothing until then.
+processed all waiting events. A trigger that waits for the end of a run is held and costs nothing until then.
 """
 
 import json
@@ -13,7 +13,7 @@ from lamplighter.domain.automations.state import TriggerState
 from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
 BLOCKED = "blocked"
-"""In place of a run in `held_by`: an event trigger of a paused or suspended city keeps its events until that ends."""
+"""Stands in `held_by` instead of a run: the event trigger keeps its events until a pause or suspension ends."""
 
 _COLUMNS = """
     triggers.automation_id, triggers.id, triggers.kind, triggers.position, triggers.armed, triggers.registered_at,
@@ -39,7 +39,7 @@ OF_SOME = f"""
     SELECT {_COLUMNS} FROM triggers WHERE city_id = :city AND automation_id {{any:automations}}
     ORDER BY automation_id, position"""
 REMOVE = "DELETE FROM triggers WHERE city_id = :city AND automation_id = :automation AND id = :id"
-# The index triggers_due serves this. The automation's row is locked too: it is the root of all that fires.
+# The index triggers_due serves this. The automation's row is locked too: every firing starts from it.
 DUE = f"""
     SELECT {_COLUMNS} FROM triggers
     JOIN automations ON automations.city_id = triggers.city_id AND automations.id = triggers.automation_id
@@ -78,7 +78,7 @@ OF_OTHER_ZONE = f"""
     SELECT {_COLUMNS} FROM triggers WHERE city_id = :city AND zone IS NOT NULL AND zone <> :zone
     ORDER BY automation_id, id"""
 RELEASE_BLOCKED = "UPDATE triggers SET held_by = NULL WHERE city_id = :city AND held_by = :mark"
-# the index triggers_by_event serves this; the lowest cursor of those that are listened to
+# the index triggers_by_event serves this; the lowest cursor of the armed event triggers that are due or held
 LOWEST_CURSOR = """
     SELECT min(event_cursor) AS lowest FROM triggers
     WHERE city_id = :city AND event_key IS NOT NULL AND armed = 1
@@ -87,7 +87,7 @@ LOWEST_CURSOR = """
 
 @dataclass(frozen=True, slots=True)
 class TriggerRow:
-    """`held_by` is the run it waits for; `last_skip` the trigger event that counts its latest row of skips."""
+    """`held_by` is the run it waits for, or BLOCKED; `last_skip` is the trigger event that counts its latest skips."""
 
     automation: str
     id: str
@@ -97,7 +97,7 @@ class TriggerRow:
     state: TriggerState
     event_key: str | None = None
     zone: str | None = None
-    """The city's zone, where a schedule goes by it; none for a zone of its own."""
+    """The city's time zone, if the schedule uses that one; None for a schedule with a zone of its own."""
     held_by: str | None = None
     last_skip: str | None = None
     checked_at: datetime | None = None
@@ -110,7 +110,7 @@ class Triggers:
         self._city = city
 
     def put(self, row: TriggerRow) -> None:
-        """Insert it or replace its definition, state and hold; the row of skips stays as it was."""
+        """Insert it or replace its definition, state and hold; `last_skip` and its last check stay as they were."""
         params = self._key(row) | _state(row.state)
         params |= {
             "kind": row.kind,
@@ -139,7 +139,7 @@ class Triggers:
         self._db.execute(REMOVE, self._key(row))
 
     def due(self, now: datetime, *, limit: int) -> list[TriggerRow]:
-        """The longest due first, locked with their automations; those that another process works on are left out."""
+        """The longest due first, locked with their automations; those locked by another process are left out."""
         return self._many(DUE, {"now": stamp(now), "limit": limit})
 
     def next_due_at(self) -> datetime | None:
@@ -147,12 +147,12 @@ class Triggers:
         return None if row is None else instant(row["next_due_at"])
 
     def upcoming(self, *, limit: int) -> list[tuple[str, str, datetime]]:
-        """The next due times, by scoped name and trigger, soonest first; what waits for events has none."""
+        """The next due times, by scoped name and trigger, soonest first; without event triggers."""
         rows = self._db.rows(UPCOMING, {"city": self._city, "limit": limit})
         return [(row["scoped_name"], row["id"], instant(row["next_due_at"])) for row in rows]
 
     def mark_due(self, event_keys: Iterable[str], now: datetime) -> int:
-        """Event triggers of these keys are to be looked at; returns how many were not marked already."""
+        """Mark the event triggers of these keys as due; returns how many were not marked already."""
         params = {"city": self._city, "keys": json.dumps(sorted(event_keys)), "now": stamp(now)}
         return self._db.execute(MARK_DUE, params)
 
@@ -166,23 +166,23 @@ class Triggers:
         self._db.execute(CHECKED, self._key(row) | {"result": result, "now": stamp(now)})
 
     def release(self, automations: Iterable[str]) -> int:
-        """Those that waited for the end of a run of these wait no longer."""
+        """Release all held triggers of these automations, because a run has ended; BLOCKED ones are released too."""
         return self._db.execute(RELEASE, {"city": self._city, "automations": json.dumps(sorted(automations))})
 
     def disarm(self, automation: str) -> None:
-        """None of its triggers is looked at any more; arming goes by registering them again."""
+        """Stop looking at its triggers; to arm them, register them again."""
         self._db.execute(ARM, {"city": self._city, "automation": automation, "armed": 0})
 
     def of_other_zone(self, zone: str) -> list[TriggerRow]:
-        """Schedules that went by another zone of the city than this one."""
+        """Schedules that use the city's time zone and were registered while that was another one."""
         return self._many(OF_OTHER_ZONE, {"zone": zone})
 
     def release_blocked(self) -> int:
-        """Those that waited for a pause or a suspension to end are looked at again."""
+        """Release the triggers that waited for a pause or a suspension to end; they are looked at again."""
         return self._db.execute(RELEASE_BLOCKED, {"city": self._city, "mark": BLOCKED})
 
     def lowest_cursor(self) -> int | None:
-        """The lowest event that some trigger has still to deal with, as far as its type was seen."""
+        """The lowest cursor of the armed event triggers that are due or held: events above it are still to be read."""
         row = self._db.row(LOWEST_CURSOR, {"city": self._city})
         return None if row is None else row["lowest"]
 

@@ -32,9 +32,9 @@ R = TypeVar("R")
 
 
 class Tx:
-    """Lives as long as its connection and is handed to one function at a time; `take_wakes` clears what one leaves.
+    """One per connection, passed to one function at a time; `take_wakes` clears the wake-ups that function asked for.
 
-    A repository is loaded when a transaction first asks for it: a short command pays for what it uses.
+    A repository is imported when a transaction first uses it, so that a short command loads only what it needs.
     """
 
     def __init__(self, db: Db, city: str) -> None:
@@ -145,7 +145,7 @@ class Tx:
         return Transcripts(self.db, self.city)
 
     def wake(self, topic: str) -> None:
-        """Ask for a wake-up of everyone who waits for `topic`, sent once this transaction has committed."""
+        """Ask for a wake-up of all that wait for `topic`; it is sent once this transaction has committed."""
         self._wakes.add(topic)
 
     def take_wakes(self) -> frozenset[str]:
@@ -155,17 +155,18 @@ class Tx:
 
 
 class Store(Protocol):
-    """Where a city keeps its state. A transaction function may be run again, so it has no effect but its SQL."""
+    """Where a city keeps its state. A transaction function may be run again, so its SQL must be its only effect."""
 
     def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
-        """Run `fn(tx, …)` whole on a database thread, commit, and give its value.
+        """Run `fn(tx, …)` on a database thread, commit, and return its value.
 
-        Cancelling the caller waits for the commit's answer first, so no caller ever leaves without knowing it.
+        A caller cancelled meanwhile gets its CancelledError only after the commit has succeeded or failed; the value or
+        error of the transaction is then discarded.
         """
         ...
 
     def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
-        """Run `fn(tx, …)` on a reader's snapshot; it never waits for a writer, and what it writes is refused."""
+        """Run `fn(tx, …)` on a read-only snapshot; it never waits for a writer, and its writes are refused."""
         ...
 
     def clock_offset(self) -> Awaitable[timedelta]:
@@ -176,7 +177,7 @@ class Store(Protocol):
 
 
 class DirectStore(Protocol):
-    """The same transactions without an event loop: the command line's way in."""
+    """The same transactions without an event loop, for the command line."""
 
     def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 

@@ -13,14 +13,14 @@ from lamplighter.store.tx import DirectStore, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lamplighter.store.engine.wakes import Wakes  # brings asyncio, which commands do without
+    from lamplighter.store.engine.wakes import Wakes  # imports asyncio, which commands do not need
 
 
 @dataclass(frozen=True)
 class SqliteUrl:
     path: Path
     runtime: Path
-    """The city's `.gc`: wake-up sockets and proofs of life lie there."""
+    """The city's `.gc` directory, which holds the wake-up sockets and the proofs of life."""
 
     def __str__(self) -> str:
         return str(self.path)
@@ -39,7 +39,7 @@ Place = SqliteUrl | PostgresUrl
 
 
 def parse_store_url(url: str, runtime: Path) -> Place:
-    """`""` is the file in the city; `sqlite:PATH` another; `postgresql://…` a server. Raises UsageError else."""
+    """`""` is the file in the city; `sqlite:PATH` another file; `postgresql://…` a server. Else raises UsageError."""
     if not url:
         return SqliteUrl(runtime / "lamp.db", runtime)
     scheme, _, rest = url.partition(":")
@@ -102,9 +102,9 @@ def open_proofs(place: Place) -> Proofs:
 
 
 def migrate(place: Place, *, make: bool = True) -> list[Migration]:
-    """Bring the database to this program's schema. Without `make`, a file that is not there is a loss: StoreLost.
+    """Bring the database to this program's schema. Without `make`, raises StoreLost for a missing or empty SQLite file.
 
-    An empty database on a server is what a new URL points to, and is filled either way.
+    A new URL points to an empty database on a server, so that one gets the schema either way.
     """
     from lamplighter.store.engine.migrate import migrate_postgres, migrate_sqlite
 

@@ -9,7 +9,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 class FakeClock:
-    """Whoever waits on it goes on when woken or when `advance` passes its time; nothing happens by itself."""
+    """A task that waits on it continues when woken, or when `advance` reaches its time; time never passes by itself."""
 
     def __init__(self, start: datetime = START) -> None:
         self._start = start
@@ -24,7 +24,7 @@ class FakeClock:
         return (self._now - self._start).total_seconds()
 
     def advance(self, by: timedelta | float) -> datetime:
-        """Move on by a duration or by seconds, and free everyone whose time has come."""
+        """Move the clock forward by a duration or by seconds, and wake every waiter whose time has come."""
         step = by if isinstance(by, timedelta) else timedelta(seconds=by)
         if step < timedelta():
             raise ValueError("time does not run backwards")
@@ -35,7 +35,7 @@ class FakeClock:
         return self._now
 
     def set_back(self, by: timedelta) -> datetime:
-        """As when a person or a time server sets the clock of the machine: only the wall is moved, no time passes."""
+        """Set the wall clock back, as a person or a time server may do; monotonic time and waits are not affected."""
         self._now -= by
         self._start -= by
         self._sleepers = {sleeper: until - by for sleeper, until in self._sleepers.items()}
@@ -57,7 +57,7 @@ class FakeClock:
             woken.cancel()
 
     async def sleepers(self, count: int = 1, *, within: float = 10) -> None:
-        """Until `count` tasks wait on this clock: the signal that a loop has done its work. Raises TimeoutError."""
+        """Return when `count` tasks wait on this clock: their loops have done their work. Raises TimeoutError."""
         async with TimeLimit(within), self._arrivals:
             await self._arrivals.wait_for(lambda: len(self._sleepers) >= count)
 

@@ -1,4 +1,4 @@
-"""Servers that break off: one stands before PostgreSQL and cuts a commit in its middle, one stops at once."""
+"""Servers that break connections: a proxy before PostgreSQL that cuts a commit midway, and a server that shuts down."""
 
 import socket
 import struct
@@ -13,14 +13,14 @@ CHUNK = 65536
 
 
 class Cut(Enum):
-    """Where the connection ends: on the way to the server, so nothing is committed, or on the way back."""
+    """Where the connection is cut: on the way to the server, so that nothing is committed, or on the way back."""
 
     REQUEST = "request"
     ANSWER = "answer"
 
 
 class CuttingProxy:
-    """Listens in `home`, where a client's URL names it as its host; `cut_next` arms it for one commit."""
+    """Listens in `home`, which a client's URL gives as its host; `cut_next` makes it cut one commit."""
 
     def __init__(self, home: Path, server: Path) -> None:
         self.home = home
@@ -66,10 +66,10 @@ class CuttingProxy:
 
     def _end(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
         cut, self._next = self._next, None
-        client.shutdown(socket.SHUT_RDWR)  # nothing of the answer gets through
+        client.shutdown(socket.SHUT_RDWR)  # no part of the answer gets through
         if cut is Cut.ANSWER:
             server.sendall(data)
-            server.shutdown(socket.SHUT_WR)  # the server does what it was asked, and then sees that nobody is there
+            server.shutdown(socket.SHUT_WR)  # the server commits, and then finds the client gone
         self.cuts += 1
 
 
@@ -91,13 +91,13 @@ def cutting_proxy(home: Path, server: Path) -> Iterator[CuttingProxy]:
 
 
 AUTHENTICATED = b"R" + struct.pack("!ii", 8, 0) + b"Z" + struct.pack("!i", 5) + b"I"
-"""What a server says to a client it has let in."""
+"""What a server sends after a successful authentication."""
 ADMIN_SHUTDOWN = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 
 
 @contextmanager
 def stopping_server(home: Path) -> Iterator[None]:
-    """Lets every client in and ends it at its first statement, as a server does that is being stopped."""
+    """Accepts every client and ends the connection at its first statement, as a server that is shutting down does."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(home / SOCKET))
     listener.listen(64)

@@ -1,4 +1,4 @@
-"""Takes descriptors away from this process for a while."""
+"""Limits the file descriptors of this process for a test."""
 
 import os
 import resource
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def only(count: int) -> Iterator[None]:
-    """No more than `count` can be opened within."""
+    """At most `count` descriptors can be opened within the context."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(entry.name) for entry in Path("/dev/fd").iterdir())
     held: list[int] = []

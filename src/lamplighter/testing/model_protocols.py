@@ -1,4 +1,4 @@
-"""Three ways in which a model speaks over HTTP, as far as agent programs need them to go through a turn."""
+"""Three HTTP protocols of models, as far as agent programs need them for a turn."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ class Say:
 
 @dataclass(frozen=True)
 class CallTool:
-    """`name` is the end of the tool's name: programs put prefixes of their own before it."""
+    """`name` is the end of the tool's name: agent programs add prefixes of their own."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class CallTool:
 
 @dataclass(frozen=True)
 class Turn:
-    """What the model says, ready for any protocol. `tool` is the full name as the program offered it."""
+    """What the model says, independent of the protocol. `tool` is the full name as the program offered it."""
 
     number: int
     text: str = ""
@@ -51,7 +51,7 @@ def by_path(path: str) -> Protocol | None:
 
 
 def matching(name: str, tools: Iterable[str]) -> str | None:
-    """The offered tool that ends in `name`, dashes and underscores being the same."""
+    """The offered tool whose name ends in `name`; dashes and underscores count as equal."""
     wanted = name.replace("-", "_")
     return next((tool for tool in tools if tool.replace("-", "_").endswith(wanted)), None)
 
@@ -154,11 +154,11 @@ def _chat_stream(turn: Turn) -> bytes:
 
 # ── OpenAI Responses ──────────────────────────────────────────────────────────────────────────────────────────────
 
-_NAMESPACE = "\N{INFORMATION SEPARATOR ONE}"  # between a namespace and a tool's name, while both are one text
+_NAMESPACE = "\N{INFORMATION SEPARATOR ONE}"  # separates namespace and tool name within one text
 
 
 def _responses_tools(body: Json) -> tuple[str, ...]:
-    """Functions, and those inside a namespace, under which some programs put the tools of a server."""
+    """The names of functions, also of those inside a namespace, which some programs use for the tools of a server."""
     found: list[str] = []
     for tool in body.get("tools") or []:
         if tool.get("type") == "namespace":

@@ -1,5 +1,6 @@
-"""A model that follows a script, on loopback: it speaks the Anthropic Messages API and the OpenAI Chat Completions and
-Responses APIs, streamed or whole, so that real agent programs can be driven without an account or a network.
+"""A scripted model server on loopback: Anthropic Messages, OpenAI Chat Completions and Responses, streamed or whole.
+
+With it, real agent programs can be driven without an account or a network.
 """
 
 import json
@@ -13,12 +14,12 @@ from lamplighter.testing import model_protocols as protocols
 from lamplighter.testing.model_protocols import CallTool, Say
 
 HANG_AT_MOST_S = 300.0
-_POLL_S = 0.02  # how soon its thread notices that it is to end
+_POLL_S = 0.02  # how often its thread checks whether to end
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """Answer every request with an HTTP status."""
+    """Answer with this HTTP status."""
 
     status: int = 500
     body: Mapping[str, Any] = field(default_factory=lambda: {"error": {"type": "api_error", "message": "scripted"}})
@@ -26,7 +27,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Hang:
-    """Take the request and never answer it."""
+    """Accept the request and never answer it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ Step = Say | CallTool | Refuse | Hang | Raw
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: by which protocol, with which tools at hand, with how many tool results so far, and its body."""
+    """One request: its protocol, the offered tools, the number of tool results so far, body and headers."""
 
     protocol: str
     tools: tuple[str, ...]
@@ -52,10 +53,10 @@ class Asked:
 
 
 class ModelServer:
-    """Serves from a thread of its own between `start` and `close`.
+    """A context manager that serves from a thread of its own.
 
-    The step of a request is the number of tool results in it, so programs may ask for titles or try again as they
-    like; after the last step the model says that it is done.
+    The number of tool results in a request selects the step of the script, so programs may repeat requests or ask for
+    titles as they like; after the last step the model says that it is done.
     """
 
     def __init__(self, *script: Step) -> None:
@@ -82,7 +83,7 @@ class ModelServer:
         self._thread.join()
 
     def step(self, asked: Asked) -> Step:
-        """A request without tools wants a title or a word, and is not part of the script unless it all is."""
+        """The step for a request; plain text if it calls a tool that the request, say for a title, does not offer."""
         at_hand = self.script[asked.results] if asked.results < len(self.script) else Say("Done.")
         if isinstance(at_hand, CallTool) and protocols.matching(at_hand.name, asked.tools) is None:
             return Say("There is no such tool.")
@@ -104,7 +105,7 @@ class _Server(ThreadingHTTPServer):
     model: ModelServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A program that was ended in the middle of an answer is what the tests are about."""
+        """Silent: tests end programs in the middle of an answer on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -156,4 +157,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
-        """Silence: what was asked is kept in `asked`."""
+        """Silent: requests are kept in `asked`."""

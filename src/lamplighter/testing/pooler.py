@@ -1,4 +1,4 @@
-"""A pooler before PostgreSQL: each transaction gets whichever session is free, as in PgBouncer's mode `transaction`."""
+"""A pooler before PostgreSQL: each transaction gets any free session, as in PgBouncer's mode `transaction`."""
 
 import socket
 import struct
@@ -12,7 +12,7 @@ CHUNK = 65536
 
 
 class _Sessions:
-    """Sessions of the server that nobody has in hand, the one that came back last first."""
+    """The free sessions of the server; the one that was returned last is taken first."""
 
     def __init__(self, server: Path) -> None:
         self._server = server / SOCKET
@@ -38,7 +38,7 @@ class _Sessions:
 
 
 def _serve(client: socket.socket, sessions: _Sessions) -> None:
-    """One client: its start-up opens a session, which then is anybody's; each transaction takes a free one."""
+    """Serve one client: its start-up opens a session, which then joins the pool; each transaction takes a free one."""
     started: bytes | None = None
     with client, suppress(OSError):
         while data := client.recv(CHUNK):
@@ -65,7 +65,7 @@ def _transaction(client: socket.socket, session: socket.socket, data: bytes) -> 
 
 
 def _answer(session: socket.socket, client: socket.socket | None) -> bytes:
-    """Pass on what the server says until it is ready; gives its state: `I` outside a transaction."""
+    """Forward what the server sends until it is ready; returns its state, `I` outside a transaction. Raises OSError."""
     pending = b""
     while data := session.recv(CHUNK):
         if client is not None:
@@ -83,7 +83,7 @@ def _answer(session: socket.socket, client: socket.socket | None) -> bytes:
 
 @contextmanager
 def transaction_pooler(home: Path, server: Path) -> Iterator[None]:
-    """Listens in `home`, where a client's URL names it as its host."""
+    """Listens in `home`, which a client's URL gives as its host."""
     sessions = _Sessions(server)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(home / SOCKET))

@@ -1,7 +1,7 @@
-"""A PostgreSQL server of one's own: made in a temporary directory, on a private socket, gone at the end.
+"""A private PostgreSQL server for tests: in a temporary directory, on a private socket, removed at the end.
 
-The system's binaries serve if there are any, else those a wheel carries. The server refuses to run as root, so root
-runs it as another user.
+It uses the system's binaries if there are any, else those of a wheel. PostgreSQL refuses to run as root, so root runs
+it as another user.
 """
 
 import os
@@ -27,7 +27,7 @@ class NoPostgres(RuntimeError):
 
 
 def binaries() -> Path:
-    """The directory that holds initdb and pg_ctl; the newest, where several versions are installed."""
+    """The directory with initdb and pg_ctl; the newest if several versions are installed. Raises NoPostgres."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     if found:
         return found[-1].parent
@@ -52,7 +52,7 @@ def _carried_by(package: str) -> Path | None:
 
 
 class Cluster:
-    """A running server; `database` makes a new empty database, or a copy of another, and gives its URL."""
+    """A running server; `database` creates an empty database, or a copy of `template`, and returns its URL."""
 
     def __init__(self, home: Path, user: str) -> None:
         self.home = home
@@ -70,13 +70,13 @@ class Cluster:
         return self.url(made)
 
     def restart(self, mode: str = "fast") -> None:
-        """As an administrator does it: `fast` ends every connection, `immediate` is a crash."""
+        """Restart like an administrator: `fast` ends every connection, `immediate` acts like a crash."""
         data = str(self.home / "data")
         _call(_account(), "pg_ctl", "stop", "-D", data, "-m", mode, "-w")
         _start(self.home, _account())
 
     def signal_all(self, number: signal.Signals) -> None:
-        """To the server and every process of it: SIGSTOP makes it hang with its connections open, SIGCONT go on."""
+        """Signal the server and its child processes: SIGSTOP makes it hang, connections open; SIGCONT resumes it."""
         first = int((self.home / "data" / "postmaster.pid").read_text().split()[0])
         listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(first)], check=True, capture_output=True, text=True)
         for pid in (first, *map(int, listed.stdout.split())):

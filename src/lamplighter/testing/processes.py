@@ -1,4 +1,4 @@
-"""Other processes for tests: a script in an interpreter of its own that speaks line by line."""
+"""Child processes for tests: a script in its own interpreter, which is talked to line by line."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ class Child:
         return self.process.stdout
 
     def line(self) -> str:
-        """The next line it says, empty when it has ended; the test's own time limit bounds the wait."""
+        """The next line of its output, empty if it has ended; only the test's own time limit bounds the wait."""
         return self.out.readline().rstrip("\n")
 
     def say(self, text: str) -> None:
@@ -29,7 +29,7 @@ class Child:
         self.process.stdin.flush()
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone; what it had said can still be read."""
+        """Send SIGKILL and wait for the end; earlier output can still be read."""
         self.process.kill()
         self.process.wait()
 
@@ -41,7 +41,7 @@ class Child:
 
 
 class Children:
-    """Starts scripts and sees to it that none outlives the test."""
+    """Starts processes and kills those that still run at `close`, so that none outlives the test."""
 
     def __init__(self) -> None:
         self._started: list[Child] = []

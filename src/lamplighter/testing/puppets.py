@@ -1,4 +1,4 @@
-"""A program on strings, for suites that need one: it does what it is told, line by line."""
+"""A puppet session for test suites: a program that executes commands from its input, line by line."""
 
 import asyncio
 import sys
@@ -42,7 +42,7 @@ def puppet(name: str, work_dir: Path, **fields: object) -> SessionSpec:
 
 
 async def until(check: Callable[[], Awaitable[bool]], *, within: timedelta = WAIT) -> None:
-    """Wait until `check` holds; TimeoutError when it does not within the limit."""
+    """Wait until `check` returns true. Raises TimeoutError."""
     async with TimeLimit(within.total_seconds()):
-        while not await check():  # noqa: ASYNC110  other processes set no event of ours
+        while not await check():  # noqa: ASYNC110  other processes cannot set our events
             await asyncio.sleep(0.01)

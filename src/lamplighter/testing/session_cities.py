@@ -1,4 +1,4 @@
-"""Opens real session providers for the contract suites, and ends what they leave running."""
+"""Opens real session providers for the contract suites, and ends the sessions they leave running."""
 
 import os
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from lamplighter.ports.sessions import SessionProvider
 class RealCities:
     """Remembers every provider it opened, so that no test leaves a process behind.
 
-    `make` takes a city's name and its id. Ids are this object's own: sessions are ended by city and name wherever their
-    processes went, and tests that run side by side must not end each other's.
+    `make` takes a city's name and its id. Ids are unique to this object: sessions are ended by city and name wherever
+    their processes are, and tests that run in parallel must not end each other's sessions.
     """
 
     def __init__(self, make: Callable[[str, str], SessionProvider]) -> None:

@@ -21,7 +21,7 @@ def an_agent(name: str, **fields: object) -> WantedAgent:
 
 
 def a_session(name: str, *, alive: bool = True, marked: dict[str, str] | None = None, **fields: object) -> Seen:
-    """Alive since START with the fingerprint that `an_agent` asks for."""
+    """A session, by default alive since START and with the fingerprint of `an_agent`."""
     own = {meta.AGENT: name, **marks({"command": "c0"})} | (marked or {})
     settings: dict[str, object] = {
         "session_id": f"ses_{name}", "pid": 100, "started_at": START, "last_activity": START, "meta": own,
@@ -42,7 +42,7 @@ def wanted(*agents: WantedAgent, **fields: object) -> Wanted:
 
 
 def lived(*lives: tuple[float, float | None], wished: bool = False) -> SessionHistory:
-    """A history of lives given as (started, ended) seconds after START; None for one that goes on."""
+    """A history of lives given as (started, ended) in seconds after START; ended is None for one that still runs."""
     history = SessionHistory()
     for started, ended in lives:
         history = history.started(at(started))

@@ -1,4 +1,4 @@
-"""Taking connections off a listening socket: a few at a time, and never in a circle when descriptors have run out."""
+"""Accepts connections from a listening socket: a few at a time, and without a busy loop if descriptors run out."""
 
 import asyncio
 import contextlib
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from lamplighter.web.connections import Connections
 
 AT_ONCE = 32
-"""Between two such handfuls the loop reads what connections sent: of a flood, those with a request are answered before
-the next wave pushes them out."""
+"""How many are accepted before the event loop reads what connections sent: in a flood, connections with a request are
+answered before the next batch displaces them."""
 REST_SECONDS = 0.2
 
 
 class Acceptor:
-    """Serves `listener` from `start` to `close`. It does not close it."""
+    """Accepts on `listener` from `start` to `close`, which leaves the socket itself open."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Acceptor:
             except (BlockingIOError, InterruptedError):
                 return
             except ConnectionError:
-                continue  # gone before it was taken
+                continue  # the client left before it was accepted
             except OSError as error:
                 self._rest(error)
                 return
@@ -63,7 +63,7 @@ class Acceptor:
     async def _join(self, connection: socket.socket) -> None:
         try:
             connection.setblocking(False)
-            with contextlib.suppress(OSError):  # only a matter of speed
+            with contextlib.suppress(OSError):  # it only affects speed
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(self._make, connection)
         except OSError as error:
@@ -71,7 +71,7 @@ class Acceptor:
             self._tell("web.accept_failed", error=error.strerror or str(error))
 
     def _rest(self, error: OSError) -> None:
-        """No descriptor or no memory: one that does nothing goes, and the others are let in a little later."""
+        """Out of descriptors or memory: drop one connection and accept again after REST_SECONDS."""
         self._tell("web.accept_failed", error=error.strerror or str(error))
         self._connections.make_room()
         self._loop.remove_reader(self._listener)

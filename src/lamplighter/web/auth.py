@@ -1,4 +1,4 @@
-"""Who is asking: a bearer token becomes a caller."""
+"""Authentication: turns a bearer token into a caller."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from lamplighter.web.errors import CONNECTION, problem
 
 CALLER = "lamp.caller"
 SESSION = "lamp-session-id"
-_POLICY = 1008  # a web socket's word for 401
+_POLICY = 1008  # the close code of a web socket (policy violation) in place of 401
 
 
 class Tokens(Protocol):
@@ -19,7 +19,7 @@ class Tokens(Protocol):
 
 
 class Authenticate:
-    """Lets pass what shows a token that `tokens` knows; everything else is told 401 before a byte of it is read."""
+    """Passes on requests with a token that `tokens` knows; answers all others with 401 without reading their body."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens, *, open_paths: frozenset[str]) -> None:
         self._app = app
@@ -49,7 +49,7 @@ def caller_in(scope: Mapping[str, Any]) -> Caller:
 
 
 def session_in(scope: Scope) -> str | None:
-    """The session that asks, where it says so."""
+    """The id of the session that sent the request, if its header names one."""
     return Headers(scope=scope).get(SESSION) or None
 
 

@@ -1,4 +1,4 @@
-"""Request bodies: bounded, and JSON objects or nothing."""
+"""Reads request bodies: bounded in size, and only JSON objects."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The connections of the port: how many there may be, and which of them goes when another one comes.
+"""The connections of the port: how many there may be, and which one is dropped to make room for a new one.
 
-A connection is a stranger's until it has shown a valid token. Agents of the city and strangers of the same machine come
-from the same address, so it is the token that tells them apart.
+A connection counts as a stranger's until it has shown a valid token. The city's agents and strangers on the same
+machine have the same address, so only the token tells them apart.
 """
 
 import resource
@@ -27,7 +27,10 @@ class Connection(Protocol):
 
 @dataclass
 class Connections:
-    """Both in the order in which they came. `most_of_address` binds strangers of other machines."""
+    """`strangers` are in the order in which they connected, `trusted` in the order in which they showed their token.
+
+    `most_of_address` limits the strangers of one address, except loopback.
+    """
 
     most: int
     most_of_address: int = MOST_OF_ADDRESS
@@ -38,7 +41,7 @@ class Connections:
         return len(self.strangers) + len(self.trusted)
 
     def add(self, new: Connection) -> bool:
-        """Whether there is room for it, if need be that of another one."""
+        """Add a connection, dropping another one if needed; False if there is no room."""
         if self._crowded(new.address):
             self._drop(self._oldest_of(new.address))
         if len(self) >= self.most and not self.make_room():
@@ -47,7 +50,7 @@ class Connections:
         return True
 
     def trust(self, one: Connection) -> None:
-        """It has shown a valid token."""
+        """Called when the connection has shown a valid token."""
         if one in self.strangers:
             del self.strangers[one]
             self.trusted[one] = None
@@ -57,11 +60,11 @@ class Connections:
         self.trusted.pop(one, None)
 
     def make_room(self) -> bool:
-        """Drop the oldest that waits for nothing; false where every one is a trusted one that is being answered."""
+        """Drop the connection that `next_to_go` names; False if all are trusted and being answered."""
         return self._drop(self.next_to_go())
 
     def next_to_go(self) -> Connection | None:
-        """The oldest stranger without a whole request, then any stranger, then the oldest idle one of the others."""
+        """The oldest stranger without a whole request; else the oldest stranger; else the first idle trusted one."""
         idle = (one for one in self.strangers if not one.busy)
         resting = (one for one in self.trusted if not one.busy)
         return next(idle, None) or next(iter(self.strangers), None) or next(resting, None)
@@ -83,7 +86,7 @@ class Connections:
 
 
 def most_connections() -> int:
-    """A quarter of the descriptors this process may have: the rest is for its agents, its store and its log."""
+    """A quarter of the descriptors this process may open, from 8 to MOST; the rest is for agents, store and log."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else max(8, min(MOST, soft // SHARE_OF_DESCRIPTORS))
 

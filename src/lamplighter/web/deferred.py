@@ -1,4 +1,4 @@
-"""A part of the server that is loaded when it is first asked for: until then it costs neither time nor memory."""
+"""A part of the server that is loaded at its first request: until then it costs neither time nor memory."""
 
 import asyncio
 import contextlib
@@ -13,12 +13,12 @@ class Endpoint(Protocol):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Up for as long as the context lasts."""
+        """The endpoint serves within this context."""
         ...
 
 
 class Deferred:
-    """An ASGI application that `load` makes, on a thread; whoever asks meanwhile waits. Raises what `load` raises."""
+    """An ASGI application that `load` builds on a thread; requests wait meanwhile. Raises what `load` raises."""
 
     def __init__(self, load: Callable[[], Endpoint]) -> None:
         self._load = load
@@ -45,11 +45,11 @@ class Deferred:
         await endpoint(scope, receive, send)
 
     async def _keep(self, ready: "asyncio.Future[Endpoint]") -> None:
-        """Load it when wanted, and hold it up, by one task from beginning to end, until cancelled."""
+        """Load the endpoint when it is first wanted and keep its context open until cancelled, all in one task."""
         await self._wanted.wait()
         try:
             endpoint = await asyncio.to_thread(self._load)
-        except Exception as error:  # noqa: BLE001  it belongs to those who asked
+        except Exception as error:  # noqa: BLE001  raised in the requests that wait
             ready.set_exception(error)
             return
         async with endpoint.running():

@@ -1,4 +1,4 @@
-"""Errors on the wire: a kind becomes a status, an error becomes problem JSON."""
+"""Errors as HTTP answers: maps error kinds to statuses, and errors to problem JSON."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from lamplighter.kit import log
 from lamplighter.kit.errors import Kind, LampError
 
 CONNECTION = "lamp.connection"
-"""In a request's scope: the connection it came by, which hears of valid tokens, and logs what may come often."""
+"""The key of a request's connection in its scope; it is told of valid tokens, and counts repeated log events."""
 MEDIA_TYPE = "application/problem+json"
 STATUS: Mapping[Kind, int] = {
     Kind.NO: 422,
@@ -48,7 +48,7 @@ async def on_lamp_error(_request: Request, error: Exception) -> Response:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """What the framework refuses: an unknown path, a method that is not there, a body that is too large."""
+    """Answer an HTTPException: an unknown path, a method that is not allowed, a body that is too large."""
     if not isinstance(error, HTTPException):
         raise error
     detail = f"{request.method} {request.url.path}: {error.detail}."
@@ -56,7 +56,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_client_left(request: Request, _error: Exception) -> Response:
-    """It hung up before its request was read; nobody reads the answer."""
+    """Log that the client hung up before its request was read; the returned answer reaches no one."""
     if CONNECTION in request.scope:
         request.scope[CONNECTION].tell("web.client_left", path=request.url.path[:200])
     return Response(status_code=499)

@@ -1,7 +1,7 @@
-"""By which names the city may be reached, and from which pages: what keeps other people's web pages out of it.
+"""Checks `Host` and `Origin` of requests, so that foreign web pages cannot reach the city through a browser.
 
-A page can have its own name point to this machine (DNS rebinding), or send a request to this one's; either way the
-browser says so in `Host` and `Origin`.
+A page can make its own host name resolve to this machine (DNS rebinding), or send a request to one of the city's
+addresses; the browser then names the page's site in `Host` or `Origin`.
 """
 
 import re
@@ -43,16 +43,16 @@ class Reached:
     public_url: str = ""
 
     def sites(self, local: tuple[str, int]) -> frozenset[Site]:
-        """All addresses of the city, for a connection that came in at `local`."""
+        """All addresses of the city, for a connection that was accepted at the address and port `local`."""
         address, port = local
-        seen = address.removeprefix("::ffff:")  # what came by IPv4 to a socket of both kinds
+        seen = address.removeprefix("::ffff:")  # an IPv4 connection on a dual-stack socket
         own = {("http", name.lower(), port) for name in (*LOOPBACK, self.host, seen)}
         public = site_of(self.public_url) if self.public_url else None
         return frozenset(own if public is None else own | {public})
 
 
 def refusal(host: str | None, origin: str | None, reached: Reached, local: tuple[str, int]) -> ForeignSite | None:
-    """Why a request with these headers is not answered; None where it is. A request need not have an origin."""
+    """Why a request with these headers is refused; None if it is not. A request need not have an origin."""
     sites = reached.sites(local)
     own = reached.public_url or f"http://{LOOPBACK[0]}:{local[1]}"
     if (
@@ -67,7 +67,7 @@ def refusal(host: str | None, origin: str | None, reached: Reached, local: tuple
 
 
 def site_of(url: str) -> Site | None:
-    """None for what is no address of a web site."""
+    """Scheme, host and port of a URL; None if it is not the address of a web site."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -79,7 +79,7 @@ def site_of(url: str) -> Site | None:
 
 
 class OwnSites:
-    """Lets pass what asks for this city by one of its own addresses and comes from no foreign page."""
+    """Passes on requests that name one of the city's own addresses and do not come from a foreign page."""
 
     def __init__(self, app: ASGIApp, reached: Callable[[], Reached]) -> None:
         self._app = app
@@ -100,5 +100,7 @@ class OwnSites:
 
 
 def _single(values: list[str]) -> str | None:
-    """Two of them are worse than none: whoever stands in between may have read the other one."""
+    """The header's only value, None if it is missing. A header given twice gets a value that is refused: a proxy in
+    between may have read the other one.
+    """
     return values[0] if len(values) == 1 else None if not values else "two of them"

@@ -1,4 +1,4 @@
-"""A socket that is bound before anyone is told its address; apart from the server, which takes long to load."""
+"""Binds the listening socket before its address is published; separate from the server, which is slow to load."""
 
 import socket
 
@@ -8,7 +8,7 @@ BACKLOG = 2048
 
 
 def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Raises Unavailable for an address that cannot be had. `shared` lets other processes of this user listen too."""
+    """Raises Unavailable if the address cannot be bound. `shared` lets other processes of this user listen too."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     try:

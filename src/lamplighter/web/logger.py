@@ -1,4 +1,4 @@
-"""What the HTTP library says, in our own log: a line without a traceback, however often it says it."""
+"""Sends warnings of the HTTP library to our own log, as one line without a traceback."""
 
 import logging
 from collections.abc import Callable
@@ -8,8 +8,8 @@ _TOLD_ALREADY = "Exception in ASGI application"
 
 
 def web_logger(tell: Callable[..., None]) -> logging.Logger:
-    """It is known to nobody by name, so that nothing of the process's logging changes."""
-    logger = logging.Logger("lamp.web", logging.WARNING)  # noqa: LOG001  by name it would be everybody's
+    """A logger that is not registered by name, so that the logging set-up of the process stays unchanged."""
+    logger = logging.Logger("lamp.web", logging.WARNING)  # noqa: LOG001  getLogger would register it for all
     logger.addHandler(_Handler(tell))
     return logger
 
@@ -20,7 +20,7 @@ class _Handler(logging.Handler):
         self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A bug of a route has been logged with its traceback by `on_bug`, before the library hears of it."""
+        """Skips a bug of a route: `on_bug` has logged it with its traceback before the library sees it."""
         said = record.getMessage().strip()
         if said == _TOLD_ALREADY:
             return

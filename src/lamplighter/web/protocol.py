@@ -1,4 +1,4 @@
-"""HTTP on one connection, bounded before a token is asked for: header and body in size and time, answers in time."""
+"""HTTP on one connection, with limits that apply before the token check: size and time of requests, time of answers."""
 
 import asyncio
 import json
@@ -20,17 +20,17 @@ from lamplighter.web.errors import CONNECTION, MEDIA_TYPE
 
 @dataclass(frozen=True)
 class Limits:
-    """A body is bounded here above what any route takes, so that the route is the one who refuses it."""
+    """`body_bytes` is more than any route accepts, so that the route itself answers a body that is too large."""
 
     header_bytes: int = 32 << 10
     headers: int = 100
     header_seconds: float = 10.0
     body_bytes: int = 4 << 20
     body_seconds: float = 10.0
-    """Within each such span at least `body_least` bytes of a body come."""
+    """In each period of this length at least `body_least` bytes of a body must arrive."""
     body_least: int = 10 << 10
     write_seconds: float = 30.0
-    """Within so long an answer is taken off our hands."""
+    """How long the client may leave an answer unread once writing has paused."""
     pipelined: int = 16
     idle_seconds: int = 5
 
@@ -49,12 +49,12 @@ class Port:
     limits: Limits
     connections: Connections
     tell: Callable[..., None]
-    """Logs what was cut or refused."""
+    """Logs cut connections and refused requests."""
     logger: logging.Logger
 
 
 class _TooMuch(Exception):
-    """Raised inside the parser's callbacks, which end the connection with 431."""
+    """Raised inside the parser's callbacks; the connection then ends with 431."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -86,11 +86,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._port.connections.trust(self)
 
     def tell(self, event: str, **fields: Any) -> None:
-        """In the log, at once or counted."""
+        """Log the event: at once, or counted if it repeats."""
         self._port.tell(event, **fields)
 
     def drop(self, reason: str) -> None:
-        """Without a word: whoever fills the port costs no more than this."""
+        """Cut the connection without an answer, so that a client that fills the port costs as little as possible."""
         self._port.tell("web.cut", reason=reason)
         self.transport.abort()
 
@@ -119,11 +119,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self._take_in(data[start : start + piece])
 
     def _take_in(self, piece: bytes) -> None:
-        """A piece is counted for what is unfinished behind it, so the limits are kept to within one piece."""
+        """Parse a piece and count it for the header or body that it leaves unfinished; limits are exact to a piece."""
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
-            self.cycle.keep_alive = False  # there is nothing here to upgrade to; what follows is not HTTP
+            self.cycle.keep_alive = False  # no upgrade is supported; what follows is not HTTP
         except httptools.HttpParserError as error:
             self._refuse_unreadable(error)
             return
@@ -138,13 +138,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope[CONNECTION] = self  # type: ignore[literal-required]  # ours, for whoever asks for the token
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]  # our key, used by Authenticate
         self._phase = Phase.HEADER
         self._header_bytes = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._phase is not Phase.HEADER:
-            return  # a trailer: nobody here reads those
+            return  # a trailer: no route reads those
         if len(self.headers) >= self._limits.headers:
             raise _TooMuch
         super().on_header(name, value)
@@ -173,14 +173,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_write_timer()
 
     def _header_late(self) -> None:
-        """Whoever waits for an answer may keep silent; everybody else has had a whole header's time."""
+        """Refuse the client, which has had the time of a whole header, unless it is waiting for an answer."""
         if self.busy:
             self._wait(self._limits.header_seconds, self._header_late)
         else:
             self._refuse(408, "The request did not come in time.", "header_too_slow")
 
     def _body_late(self) -> None:
-        """A body is not late while it is we who do not take it in; nobody waits for one that is answered already."""
+        """Drop the connection if the request is answered already, or the body is too slow and reading is not paused."""
         answered = self.cycle.response_complete
         too_little = self._body_bytes - self._body_before < self._limits.body_least
         if answered or (too_little and not self.flow.read_paused):

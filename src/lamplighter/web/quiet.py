@@ -1,4 +1,4 @@
-"""A uvicorn server that sleeps while nobody asks: by itself it wakes ten times a second, for the date and the end."""
+"""A uvicorn server without polling: plain uvicorn wakes ten times a second to set the date and check for its end."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _CLOCK = SystemClock()
 
 
 class QuietServer(uvicorn.Server):
-    """Signals are the process's own business; `stop` ends it. It takes connections itself, to bound them."""
+    """Leaves signals to the process; `stop` ends it. It accepts connections itself, to limit them."""
 
     def __init__(self, config: uvicorn.Config, limits: Limits, most: int | None = None) -> None:
         super().__init__(config)
@@ -43,7 +43,7 @@ class QuietServer(uvicorn.Server):
         acceptors = [Acceptor(one, make, self.connections, repeats.tell) for one in sockets or ()]
         for acceptor in acceptors:
             acceptor.start()
-        self.servers = cast("Any", acceptors)  # of a server, the base class asks for no more than these have
+        self.servers = cast("Any", acceptors)  # the base class uses only methods that these have
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -64,7 +64,7 @@ class QuietServer(uvicorn.Server):
 
 
 class _DatedState(ServerState):
-    """Its headers are asked for with each answer; the date among them is made anew when a second has passed."""
+    """Computes the default headers at each answer; the date is formatted again only when a second has passed."""
 
     _second = 0
     _dated: list[tuple[bytes, bytes]]
@@ -79,4 +79,4 @@ class _DatedState(ServerState):
 
     @default_headers.setter
     def default_headers(self, _value: list[tuple[bytes, bytes]]) -> None:
-        """The base class sets an empty list first."""
+        """Ignores the empty list that the base class sets."""

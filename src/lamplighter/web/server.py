@@ -1,4 +1,4 @@
-"""The HTTP server: routes, the order of middleware, and a socket that is bound before anyone is told its address."""
+"""The HTTP server: its routes, the order of its middleware, and the socket that it binds before it serves."""
 
 import contextlib
 import socket
@@ -28,12 +28,12 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 LIMITS = Limits()
 
 Ready = Callable[[], Awaitable[str | None]]
-"""Why the city cannot serve; None when it can."""
+"""Returns why the city cannot serve; None if it can."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """An application of its own below a path, with what has to be up while it serves."""
+    """A separate application at a path, with the context that must be open while it serves."""
 
     path: str
     app: ASGIApp
@@ -47,11 +47,11 @@ class Surface:
     routes: Sequence[Route] = ()
     parts: Sequence[Part] = field(default=())
     reached: Callable[[], Reached] = Reached
-    """Under which addresses the city answers."""
+    """The addresses under which the city answers."""
 
 
 def build(surface: Surface) -> Starlette:
-    """Everything but the two health paths asks for a token first, and everything for an address of the city's own."""
+    """Every request must name an address of the city, and all but those of the two health paths need a token."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -89,7 +89,7 @@ def _health(ready: Ready) -> list[Route]:
 
 
 class WebServer:
-    """Serves an application on one address until it is told to stop. Signals are the process's own business."""
+    """Serves an application on one address until `stop`. It leaves signals to the process."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class WebServer:
         limits: Limits = LIMITS,
         most: int | None = None,
     ) -> None:
-        """On `listener`, where one is bound already. `most` connections; as descriptors allow when left out."""
+        """`listener` is a socket that is bound already. `most` limits the connections; by default descriptors do."""
         self._socket = listener or bound(host, port)
         config = uvicorn.Config(
             app, lifespan="on", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5,
@@ -116,7 +116,7 @@ class WebServer:
 
     @property
     def connections(self) -> int:
-        """How many there are now."""
+        """How many connections are open now."""
         return len(self._server.connections)
 
     @property
@@ -130,5 +130,5 @@ class WebServer:
             self._socket.close()
 
     def stop(self) -> None:
-        """Requests under way are answered; `serve` returns after them."""
+        """Make `serve` return once requests under way are answered, or after the graceful shutdown time."""
         self._server.stop()

@@ -1,4 +1,4 @@
-"""Artifacts in a directory: a file each, written beside its place and then put there."""
+"""Stores artifacts as files in a directory; each is written to a temporary file and renamed into place."""
 
 import asyncio
 import os
@@ -14,13 +14,13 @@ _UNFINISHED = ".new-"
 
 
 class LocalArtifacts:
-    """Nothing outside `root` is ever read or written, whatever a key says and whatever links lie below it."""
+    """Reads and writes no file outside `root`, whatever a key says and whatever links lie below `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     async def put(self, key: str, content: bytes, *, content_type: str) -> None:
-        del content_type  # a directory keeps none; the key's ending tells it
+        del content_type  # a directory stores no content type; the key's suffix implies it
         await asyncio.to_thread(self._put, checked_key(key), content)
 
     async def get(self, key: str) -> bytes:
@@ -75,7 +75,7 @@ class LocalArtifacts:
         return self._root / key
 
     def _inside(self, path: Path) -> Path:
-        """Raises ArtifactsUnavailable where a link leads out of the directory."""
+        """Return `path`. Raises ArtifactsUnavailable when a link in it leads out of the directory."""
         root, found = self._root.resolve(), path.resolve()
         if found != root and root not in found.parents:
             raise ArtifactsUnavailable(f"{path} leads out of {root}.", hint="Remove the link that does it.")
@@ -101,7 +101,7 @@ def _gone_if_empty(folder: Path) -> bool:
 
 
 def _sync(folder: Path) -> None:
-    """A rename is durable only once its directory is."""
+    """Sync the directory: a rename is durable only once its directory is."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Artifacts in a bucket of any store that speaks S3's protocol."""
+"""Stores artifacts in a bucket of any store that speaks the S3 protocol."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ TIMEOUT = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Bucket:
-    """`endpoint` is set for stores other than Amazon's; those are asked by path, not by host name."""
+    """`endpoint` is set for stores other than Amazon's, which expect the bucket in the path, not in the host name."""
 
     name: str
     prefix: str = ""
@@ -32,7 +32,7 @@ class Bucket:
 
 
 def bucket_of(url: str, env: Mapping[str, str]) -> Bucket:
-    """`s3://bucket/prefix`, with keys and endpoint from the environment. Raises UsageError."""
+    """The bucket of `s3://bucket/prefix`, with keys, region and endpoint from `env`. Raises UsageError."""
     parts = urlsplit(url)
     if parts.scheme != "s3" or not parts.netloc:
         raise UsageError(f"`{url}` names no bucket.", hint="Write [artifacts] url as s3://bucket/prefix.")
@@ -93,7 +93,7 @@ class S3Artifacts:
             raise self._away(error) from error
 
     def _away(self, error: Exception) -> ArtifactsUnavailable:
-        """Without the first lines' detail: an answer may quote what was signed."""
+        """Quotes only the start of the error's first line: further lines may repeat what was signed."""
         said = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
         return ArtifactsUnavailable(
             f"Bucket {self._bucket.name} did not take the request: {said}.",

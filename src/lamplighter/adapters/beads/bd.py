@@ -1,7 +1,8 @@
-"""`bd`: beads kept by the bd program, in the city's `.beads`; one call of its command line an operation.
+"""The bead store `bd`: the bd program keeps the beads in the city's `.beads`, called by its command line.
 
-bd has no place for a bead's ref and sender, so both lie in its metadata. It collects its own old wisps, so ours are
-ordinary issues to it. Types beyond its own (molecule, convoy, message, …) must be listed in its setting `types.custom`.
+bd has no field for a bead's ref and sender, so both are kept in its metadata. It deletes its own old wisps, so our
+wisps are ordinary issues to it. Types beyond its own (molecule, convoy, message, …) must be listed in its setting
+`types.custom`.
 """
 
 import csv
@@ -23,7 +24,7 @@ ENVIRONMENT = {"BD_JSON_ENVELOPE": "0", "NO_COLOR": "1"}
 _REF, _SENDER = "ref", "from"
 _NOT_FOUND = re.compile(r"not[ _]found|no issues? (found )?matching|no issue found", re.IGNORECASE)
 _WAITS = frozenset({"blocks", "depends-on", "blocked-by"})
-"""Kinds of dependency that hold a bead up; the others only relate."""
+"""Kinds of dependency that block a bead; the other kinds only relate two beads."""
 
 
 class BdFailed(LampError):
@@ -101,7 +102,7 @@ class BdBackend:
         return [self._bead(tree, args) for tree in self._asked(args)]
 
     def cook(self, plan: Plan, rig: str | None) -> str | None:  # noqa: ARG002  steps are created one by one
-        """None: bd cooks by rules of its own, from files of its own; ours are made from the plan."""
+        """Always None: bd cooks by its own rules from its own files, so the caller creates the steps from the plan."""
         return None
 
     def _add_need(self, bead: str, need: str) -> None:
@@ -119,13 +120,13 @@ class BdBackend:
         return self._bead(answers[0], args)
 
     def _bead(self, tree: Any, args: Sequence[str], *, parent: str | None = None) -> Bead:
-        """A bead as bd shows it; `parent` is what was asked for, which its lists do not repeat."""
+        """Decode a bead as bd shows it; `parent` is the parent asked for, which bd's lists do not repeat."""
         return decode_bead(_as_bead(tree, parent) if isinstance(tree, Mapping) else tree, self._told(args))
 
     def _asked(
         self, args: Sequence[str], stdin: str = "", *, about: str | None = None, env: Mapping[str, str] | None = None
     ) -> list[Any]:
-        """The issues in its answer. Raises BeadNotFound, or BdFailed with what bd said."""
+        """The issues in bd's answer. Raises BeadNotFound, BdFailed with what bd said, or BeadUnreadable."""
         answer = self.program.call([*args, "--json"], stdin.encode(), env={**ENVIRONMENT, **(env or {})})
         if answer.exit_code != 0:
             said = _complaint(answer)
@@ -164,12 +165,12 @@ def _changes(wanted: BeadChange) -> list[str]:
 
 
 def _flags(**values: str | None) -> list[str]:
-    """`--name=value`, in one word, so that a value that begins with a dash stays a value."""
+    """`--name=value` as one argument, so that a value that begins with a dash is not taken for a flag."""
     return [f"--{name}={value}" for name, value in values.items() if value is not None]
 
 
 def _csv(values: Iterable[str]) -> str | None:
-    """One list flag: bd splits it as CSV does, so a comma in a label is quoted."""
+    """The value of a list flag: bd splits it as CSV, so a comma in a label is quoted."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(values)
     return line.getvalue() or None
@@ -206,7 +207,7 @@ def _as_bead(issue: Mapping[str, Any], parent: str | None) -> dict[str, Any]:
 
 
 def _link_kind(link: Mapping[str, Any]) -> str:
-    """`show` gives the other issue with a `dependency_type`, `list` the bare link with a `type`."""
+    """`show` gives the other issue with a `dependency_type`, `list` only the link with a `type`."""
     return str(link.get("dependency_type") or link.get("type") or "")
 
 

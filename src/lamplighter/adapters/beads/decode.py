@@ -1,4 +1,4 @@
-"""Beads out of other programs' JSON: the spellings they use, or every problem at once."""
+"""Decodes beads from other programs' JSON, accepting their spellings, and reports all problems at once."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from lamplighter.kit.clock import from_rfc3339
 from lamplighter.kit.errors import LampError
 
 _STATUS = {"closed": BeadStatus.CLOSED, "in_progress": BeadStatus.IN_PROGRESS, "hooked": BeadStatus.IN_PROGRESS}
-"""Any other status is open: blocked, deferred and the like are still to be done."""
+"""Any other status is open: beads that are blocked, deferred and the like are still to be done."""
 
 
 class BeadUnreadable(LampError):
@@ -23,7 +23,7 @@ class BeadUnreadable(LampError):
 
 
 def decode_bead(tree: Any, source: str) -> Bead:
-    """Raises BeadUnreadable with every problem."""
+    """Raises BeadUnreadable with all problems."""
     problems: list[str] = []
     bead = read_bead(tree, "", problems)
     if bead is None or problems:
@@ -32,7 +32,7 @@ def decode_bead(tree: Any, source: str) -> Bead:
 
 
 def decode_beads(tree: Any, source: str) -> list[Bead]:
-    """A list of beads; null counts as none."""
+    """A list of beads; null is an empty list. Raises BeadUnreadable with all problems."""
     if tree is None:
         return []
     if not isinstance(tree, list):
@@ -45,7 +45,7 @@ def decode_beads(tree: Any, source: str) -> list[Bead]:
 
 
 def read_bead(tree: Any, where: str, problems: list[str]) -> Bead | None:
-    """The bead, with what is wrong about it added to `problems`; None when nothing can be made of it."""
+    """The bead, or None when no bead can be made of `tree`; adds what is wrong to `problems`."""
     if not isinstance(tree, Mapping):
         problems.append(f"{where.rstrip('.') or 'answer'}: a bead was expected, not {_kind(tree)}")
         return None
@@ -67,7 +67,7 @@ def read_bead(tree: Any, where: str, problems: list[str]) -> Bead | None:
         assignee=fields.text("assignee") or None,
         sender=fields.text("from", "sender") or None,
         parent=parent,
-        root=parent or bead_id,  # as much as one answer tells
+        root=parent or bead_id,  # one answer does not tell the root above the parent
         needs=fields.texts("needs"),
         ref=fields.text("ref") or None,
         description=fields.text("description") or "",

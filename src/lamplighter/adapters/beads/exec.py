@@ -1,4 +1,4 @@
-"""`exec:<script>`: beads kept by a script, one call an operation, JSON in and out."""
+"""The bead store `exec:<script>`: a script keeps the beads, with one call per operation, JSON in and out."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class OperationUnknown(LampError):
 
 @dataclass(frozen=True)
 class ExecBackend:
-    """Exit 0 is yes; 2 an operation the script does not know; anything else an error told on standard error."""
+    """Exit code 0 is success; 2 an operation the script does not know; any other an error, explained on stderr."""
 
     program: Program
 
@@ -64,7 +64,7 @@ class ExecBackend:
         self._needed(["close", bead])
 
     def all(self, wanted: BeadFilter) -> Sequence[Bead]:
-        """Asked as narrowly as the script understands; newest first among those of one instant."""
+        """Uses the narrowest operation the script knows; beads created at the same instant keep the script's order."""
         if wanted.parent is not None:
             narrow = self._optional_list(["children", wanted.parent])
         elif wanted.label is not None:
@@ -73,12 +73,12 @@ class ExecBackend:
             narrow = None
         return self._beads(["list"]) if narrow is None else narrow
 
-    def ready(self, label: str | None, assignee: str | None) -> Sequence[Bead]:  # noqa: ARG002  the script takes none
+    def ready(self, label: str | None, assignee: str | None) -> Sequence[Bead]:  # noqa: ARG002  scripts take no filter
         found = self._optional_list(["ready"])
         return self._beads(["list"]) if found is None else found
 
     def cook(self, plan: Plan, rig: str | None) -> str | None:
-        """`root` and `steps` hold the plan with its variables filled in, for a script that makes it whole at once."""
+        """`root` and `steps` of the request hold the plan with its variables filled in, to be created in one call."""
         parent = plan.root.parent
         args = ["mol-cook"] if parent is None else ["mol-cook-on"]
         body = {
@@ -98,7 +98,7 @@ class ExecBackend:
         return root
 
     def lifecycle(self, operation: str, *args: str) -> bool:
-        """`init`, `ensure-ready`, `shutdown`, `config-set`, `purge`: False when the script does not know it."""
+        """Run `init`, `ensure-ready`, `shutdown`, `config-set` or `purge`; False when the script does not know it."""
         answer = self._call([operation, *args])
         if answer.exit_code == UNKNOWN_OPERATION:
             return False
@@ -112,7 +112,7 @@ class ExecBackend:
         return decode_beads(self._parsed(args, self._needed(args)), self._told(args))
 
     def _optional_list(self, args: Sequence[str]) -> list[Bead] | None:
-        """None when the script does not know the operation; nothing when it does not know the bead."""
+        """None when the script does not know the operation; an empty list when it does not know the bead."""
         answer = self._call(args)
         if answer.exit_code == UNKNOWN_OPERATION:
             return None
@@ -170,7 +170,7 @@ def _new(new: NewBead) -> dict[str, Any]:
 
 
 def _change(wanted: BeadChange) -> dict[str, Any]:
-    """Only what is to change; `labels` are added to those there are."""
+    """Only the fields that are to change; `labels` are added to the existing ones."""
     plain = {
         "title": wanted.title,
         "type": wanted.type,

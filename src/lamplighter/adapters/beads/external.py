@@ -1,7 +1,7 @@
-"""What the port promises and an outside store may not keep by itself: checks, needs, cascades, whole cooking.
+"""Adds what the port requires and an outside bead store may lack: checks, needs, cascades, complete cooking.
 
-An outside store cannot do these in one transaction. Each is made so that a repeated call finishes what one that was
-cut off began: closing again closes the parents, cooking again for the same run adds the steps that are missing.
+An outside store cannot do these in one transaction. So a repeated call finishes what an interrupted one began:
+closing again closes the parents, and cooking again for the same run adds the missing steps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ RUN_LABEL = "run:"
 
 
 class Backend(Protocol):
-    """What an outside store itself can do; an unknown id raises BeadNotFound."""
+    """The operations an outside store must have; each raises BeadNotFound for an unknown id."""
 
     @property
     def name(self) -> str: ...
@@ -41,21 +41,21 @@ class Backend(Protocol):
     def update(self, bead: str, wanted: BeadChange) -> None: ...
 
     def claim(self, bead: str, assignee: str) -> None:
-        """Atomic; raises a LampError when it was not given."""
+        """Atomic; raises a LampError when the store refuses the claim."""
         ...
 
     def close(self, bead: str) -> None: ...
 
     def all(self, wanted: BeadFilter) -> Sequence[Bead]:
-        """At least the beads that pass, closed ones too."""
+        """At least the beads that pass the filter, closed ones too; the caller filters again."""
         ...
 
     def ready(self, label: str | None, assignee: str | None) -> Sequence[Bead]:
-        """At least the open beads whose needs are closed."""
+        """At least the open beads whose needs are closed; the caller filters again."""
         ...
 
     def cook(self, plan: Plan, rig: str | None) -> str | None:
-        """The id of the root it cooked, or None when it does not know how."""
+        """The id of the root it cooked; None when the store cannot cook."""
         ...
 
 
@@ -68,7 +68,7 @@ class ChangeIgnored(LampError):
 
 
 class ExternalBeads:
-    """A Backend as a BeadStore."""
+    """Makes a Backend a BeadStore."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -85,7 +85,7 @@ class ExternalBeads:
 
     def get(self, bead: str) -> Bead:
         if not bead or bead.startswith("-") or any(sign.isspace() or sign == "\0" for sign in bead):
-            raise BeadNotFound(bead)  # never an id, and a program might take it for a flag
+            raise BeadNotFound(bead)  # cannot be an id, and a program might take it for a flag
         return self._backend.get(bead)
 
     def change(self, bead: str, wanted: BeadChange) -> Bead:
@@ -119,7 +119,7 @@ class ExternalBeads:
         except NotFound:
             raise
         except LampError:
-            _check_free(self.get(bead), assignee)  # lost to another: told as such
+            _check_free(self.get(bead), assignee)  # if another assignee was faster or closed it, raise that instead
             raise
         after = self.get(bead)
         _check_free(after, assignee)
@@ -170,7 +170,7 @@ class ExternalBeads:
         return self.get(root.id)
 
     def _cooked_before(self, plan: Plan) -> Bead | None:
-        """The root that an earlier, perhaps unfinished try made for the same run."""
+        """The root that an earlier, perhaps interrupted call made for the same run."""
         label = next((label for label in plan.root.labels if label.startswith(RUN_LABEL)), None)
         if label is None:
             return None
@@ -198,7 +198,7 @@ class ExternalBeads:
                 raise NeedsCycle(before.id, need)
 
     def _checked_parent(self, before: Bead, planned: Bead) -> Bead | None:
-        """The parent whose state the change may touch: a new one, or that of a bead which opens again."""
+        """The parent the change may reopen: a new one, or that of a bead whose status changes. Raises BelowItself."""
         if planned.parent is None or (planned.parent == before.parent and planned.status is before.status):
             return None
         parent = self.get(planned.parent)
@@ -214,7 +214,7 @@ class ExternalBeads:
             bead = self.get(bead.parent)
 
     def _unmet(self, beads: Sequence[Bead]) -> dict[str, list[str]]:
-        """The open needs of each; a need that is gone holds nobody up."""
+        """The open needs of each bead; a need that no longer exists counts as met."""
         if not any(bead.needs for bead in beads):
             return {}
         still_open = {bead.id for bead in self._backend.all(BeadFilter()) if bead.status is not BeadStatus.CLOSED}
@@ -231,7 +231,7 @@ class ExternalBeads:
             bead = parent
 
     def _reopen_from(self, bead: Bead) -> None:
-        """A closed molecule or container with open work below it is open again, all the way up."""
+        """Reopen `bead` if it is a closed molecule or container with an open child, then its ancestors likewise."""
         while opens_with_children(bead) and any(
             child.status is not BeadStatus.CLOSED for child in self.children(bead.id)
         ):

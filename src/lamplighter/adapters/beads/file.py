@@ -1,4 +1,4 @@
-"""`.gc/beads.json`, as Gas City's file store leaves it: `{seq, beads[]}`, read once and then put aside."""
+"""Reads `.gc/beads.json` of Gas City's file store (`{seq, beads[]}`), which is imported once and then renamed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ IMPORTED = ".imported"
 
 
 def read_beads_file(path: Path) -> list[Bead] | None:
-    """Every bead in the file, or None when there is no file. Raises BeadUnreadable with every problem."""
+    """Every bead in the file; None when there is no file. Raises BeadUnreadable with all problems, or Unavailable."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -28,7 +28,7 @@ def read_beads_file(path: Path) -> list[Bead] | None:
 
 
 def put_aside(path: Path) -> Path | None:
-    """Rename the file, so that nobody imports it again; None when another process was faster."""
+    """Rename the file so that it is not imported again; None when another process has renamed it already."""
     for number in range(1, 1000):
         aside = path.with_name(path.name + IMPORTED + ("" if number == 1 else f".{number}"))
         if not aside.exists():

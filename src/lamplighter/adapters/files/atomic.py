@@ -1,4 +1,4 @@
-"""Writes that are whole or not at all: a file beside the old one, synced, then put in its place."""
+"""Writes files atomically: to a temporary file in the same directory, synced, then renamed into place."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> None:
-    """Replace `path`, keeping the mode it has; a link is followed, so that it stays a link."""
+    """Replace `path`; an existing file keeps its mode, `mode` is for a new one. A link is followed and stays a link."""
     path = path.resolve()
     with contextlib.suppress(FileNotFoundError):
         mode = path.stat().st_mode & 0o7777
@@ -26,7 +26,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> 
 
 
 def _sync_directory(directory: Path) -> None:
-    """A rename is durable only once its directory is."""
+    """Sync the directory: a rename is durable only once its directory is."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Reads `<layer>/automations/<name>/automation.toml` of every layer; one unreadable file is told, the others live."""
+"""Reads `<layer>/automations/<name>/automation.toml` of every layer; reports an unreadable file and goes on."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ LARGEST_FILE = 1_000_000
 
 @dataclass(frozen=True)
 class LayerDirectory:
-    """A formula layer on disk; those of a rig name it."""
+    """A formula layer on disk; `rig` is set for a layer of a rig."""
 
     path: Path
     rig: str | None = None
@@ -25,7 +25,7 @@ class LayerDirectory:
 def scan(
     directories: Iterable[LayerDirectory], *, skip: Iterable[str] = (), overrides: Iterable[Override] = ()
 ) -> Definitions:
-    """`directories` from lowest to highest priority. A directory that is not there is an empty layer."""
+    """`directories` go from lowest to highest priority. A directory that does not exist is an empty layer."""
     layers = [Layer(tuple(_files(one.path)), one.rig) for one in directories]
     return resolve(layers, skip=skip, overrides=overrides)
 

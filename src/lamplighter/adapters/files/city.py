@@ -1,4 +1,4 @@
-"""A city on disk: where it is, what lies in its `.gc`, and how a new one is laid out."""
+"""A city on disk: finds it, names the files in its `.gc`, and creates a new one."""
 
 import os
 import re
@@ -89,7 +89,7 @@ class CityPaths:
 
     @property
     def rejected(self) -> Path:
-        """There while the daemon does not take the configuration that the files say."""
+        """Exists while the daemon rejects the configuration in the files."""
         return self.runtime / "config.rejected"
 
     @property
@@ -97,7 +97,7 @@ class CityPaths:
         return self.runtime / "events.jsonl"
 
     def city_id(self) -> str:
-        """Who this city is, wherever its rows are kept. Raises NotFound for a directory never initialised."""
+        """The id under which any store keeps this city's rows. Raises NotFound for a directory never initialised."""
         return read_city_id(self.root).id
 
 
@@ -113,14 +113,14 @@ def find_city(start: Path) -> CityPaths:
 
 
 def city_at(path: Path) -> CityPaths:
-    """The city whose root `path` is; a directory below it serves as well."""
+    """The city at the directory `path`, or the nearest above it. Raises NotFound."""
     if not path.is_dir():
         raise NotFound(f"{path} is not a directory.", hint="Name the directory that holds city.toml.")
     return find_city(path.resolve())
 
 
 def lay_out(root: Path, *, name: str | None, ids: IdSource, host: str) -> list[Path]:
-    """Make what a city needs and is not there yet; returns what was made. Never overwrites."""
+    """Create the missing files and directories of a city, and return them. Never overwrites."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise UsageError(f"`{name}` is not a city's name.", hint="Use letters, digits, dots, dashes; no spaces.")
     paths = CityPaths(root)
@@ -133,7 +133,7 @@ def lay_out(root: Path, *, name: str | None, ids: IdSource, host: str) -> list[P
         city_name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("-.") or "city"
         made += make_file(paths.config, _CITY_TOML.format(name=city_name))
         if not paths.id_file.exists():
-            paths.runtime.chmod(0o700)  # git keeps no modes: a clone's is open to all
+            paths.runtime.chmod(0o700)  # git stores no directory modes: a clone's is open to other users
             made += make_file(paths.id_file, city_id_text(ids.make("cty"), root, host), mode=0o600)
         formulas = paths.runtime / "formulas"
         if not formulas.exists():
@@ -149,8 +149,10 @@ def lay_out(root: Path, *, name: str | None, ids: IdSource, host: str) -> list[P
 
 
 def make_file(path: Path, text: str, *, mode: int = 0o644) -> list[Path]:
-    """The file, if it was not there; nothing when it was. Never overwrites."""
-    """Whole or not at all: written beside its place, then linked into it, which fails where something is already."""
+    """Create the file and return it in a list, which is empty if it exists already. Never overwrites.
+
+    The file appears complete or not at all: a draft is linked to its path, which fails if something is there.
+    """
     if path.exists():
         return []
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")

@@ -1,4 +1,4 @@
-"""`.gc/city-id`: which city this is, and where that city lives, so that a copy of its directory is known as one.
+"""The file `.gc/city-id`: the city's id and where it was last started, so that a copied directory is recognised.
 
 The first line is the id. The second is a JSON object with `host`, `path` and `inode` (device:inode of `.gc`) of the
 place where the city was last started; a file with the first line alone was written by an earlier version.
@@ -20,7 +20,7 @@ _RESTORE = "The city's rows are kept under its id: restore the file from a copy,
 
 @dataclass(frozen=True)
 class Home:
-    """Where a city lives: a machine, the city's directory, and the identity of its `.gc` in the file system."""
+    """Where a city is: its machine, its directory, and the identity of its `.gc` in the file system."""
 
     host: str
     path: Path
@@ -31,12 +31,12 @@ class Home:
 class CityId:
     id: str
     home: Home | None
-    """None where an earlier version wrote the file."""
+    """None if an earlier version wrote the file."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """The city that this directory was copied from; `same_node` when also what a node keeps was copied."""
+    """The city that this directory was copied from; `same_node` if its node id was copied too."""
 
     root: Path
     same_node: bool
@@ -51,7 +51,7 @@ class CopiedCity(Conflict):
 
 
 def read_city_id(root: Path) -> CityId:
-    """Raises NotFound for a directory that was never initialised, Unavailable for a file that says nothing."""
+    """Raises NotFound for a directory that was never initialised, Unavailable for a file without a valid id."""
     file = root / RUNTIME / FILE
     try:
         first, _, rest = file.read_text(encoding="utf-8").strip().partition("\n")
@@ -76,7 +76,7 @@ def city_id_text(city: str, root: Path, host: str) -> str:
 
 
 def record_home(root: Path, host: str) -> None:
-    """Note that the city lives here now. Raises OSError."""
+    """Record in the file that the city is here now. Raises OSError."""
     from lamplighter.adapters.files.atomic import write_atomically
 
     text = city_id_text(read_city_id(root).id, root, host)
@@ -88,7 +88,8 @@ def record_home(root: Path, host: str) -> None:
 def original_of(root: Path, host: str) -> Original | None:
     """The city this one is a copy of; None for a city that was moved, restored, or never left its place.
 
-    Of another machine nothing can be known from here: whatever carries its name was brought here on purpose.
+    None also for one last started on another machine, which cannot be checked from here: it was brought here on
+    purpose.
     """
     known = read_city_id(root)
     home = known.home
@@ -114,7 +115,7 @@ def _inode(directory: Path) -> str:
 
 
 def _holds(root: Path, city: str) -> bool:
-    """Something is there that cannot be read: then nobody can say that the city is gone from there."""
+    """Whether that city is at `root`; True also without permission to look, as it may then still be there."""
     try:
         return read_city_id(root).id == city
     except Unavailable as error:
@@ -131,7 +132,7 @@ def _node(root: Path) -> str:
 
 
 def set_aside(runtime: Path, names: tuple[str, ...], to: str) -> Path:
-    """Move these parts of `.gc` into one directory inside it; what is not there is left out. May be repeated."""
+    """Move these entries of `.gc`, if they exist, into one directory inside it. May be repeated."""
     target = runtime / to
     target.mkdir(mode=0o700, exist_ok=True)
     for name in names:

@@ -1,4 +1,4 @@
-"""Digests of files and directories: the same content gives the same digest, whatever the clock or the order says."""
+"""Digests of files and directories, which depend on names and content only, not on times or listing order."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ _IGNORED_DIRECTORIES = frozenset({".git", "__pycache__", "node_modules"})
 
 
 def counts(name: str) -> bool:
-    """Whether a file of this name matters: editors' droppings do not."""
+    """Whether a file of this name matters; temporary and backup files do not."""
     return not (name.endswith(("~", ".swp", ".swx", ".new", ".pyc")) or name.startswith(".#") or name == "4913")
 
 
@@ -23,7 +23,7 @@ def files_under(directory: Path) -> Iterator[Path]:
 
 
 def file_digest(path: Path) -> str | None:
-    """None for a file that is not there or cannot be read."""
+    """None for a file that does not exist or cannot be read."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
@@ -31,7 +31,7 @@ def file_digest(path: Path) -> str | None:
 
 
 def digest_of(paths: Iterable[Path], root: Path) -> str:
-    """One digest of many files, by path and content; a path outside `root` counts in full."""
+    """One digest of many files, by path and content; paths inside `root` count relative to it, others in full."""
     total = hashlib.sha256()
     for path in sorted(set(paths)):
         name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()

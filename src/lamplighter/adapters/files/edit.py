@@ -1,4 +1,4 @@
-"""Changes to the user's own text: one key, one row, a suspension; every other byte stays as it was."""
+"""Edits the user's own files: sets a key, adds a row, suspends; every other byte stays as it was."""
 
 import codecs
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class Edit:
 
 
 def apply(edit: Edit) -> None:
-    """Write the new text whole. Raises Conflict when the file is no longer what the edit was made from."""
+    """Write the new text atomically. Raises Conflict when the file has changed since the edit was made."""
     if not edit.changes:
         return
     content = edit.file.read_bytes()
@@ -60,7 +60,7 @@ def suspend_rig(loaded: LoadedCity, name: str, *, suspended: bool) -> Edit:
 
 
 def suspend_agent(loaded: LoadedCity, qualified: str, *, suspended: bool) -> Edit:
-    """Where the agent is declared, or as a patch or override where a topology declares it. Raises NotFound."""
+    """Edits the agent's declaration, or adds a patch or override if a topology declares it. Raises NotFound."""
     agents = dict(
         zip((agent.qualified_name for agent in loaded.city.agents), loaded.table.tables("agents"), strict=True)
     )
@@ -78,7 +78,7 @@ def suspend_agent(loaded: LoadedCity, qualified: str, *, suspended: bool) -> Edi
 
 
 def set_value(file: Path, path: KeyPath, value: object) -> Edit:
-    """Set one key of one file, making its table where there is none."""
+    """Set one key of one file, creating its table if there is none."""
     before = _read(file)
     return Edit(file, before, set_key(before, path, value))
 
@@ -90,7 +90,7 @@ def add_row(file: Path, key: str, row: Mapping[str, object]) -> Edit:
 
 
 def _switch(place: Place | None, path: KeyPath, file: Path, *, suspended: bool) -> Edit:
-    """Set `suspended` where it is set already, else at `path` of `file`; false is not written where nothing is set."""
+    """Set `suspended` where it is set already, else at `path` of `file`; false is not written if nothing is set."""
     if place is None:
         return set_value(file, path, value=True) if suspended else _unchanged(file)
     if place.origin.layer not in OWN_LAYERS:
@@ -114,7 +114,7 @@ def _patched(loaded: LoadedCity, qualified: str, change: Mapping[str, object]) -
 
 
 def _merged_row(text: str, path: KeyPath, row: Mapping[str, object], identity: Sequence[str]) -> str:
-    """Into the row that has the same identity, else as a row of its own."""
+    """Set the keys of the row with the same identity, or append a new row."""
     rows = value_at(text, path, [])
     for index, known in enumerate(rows):
         if all(known.get(key, "") == row.get(key, "") for key in identity):

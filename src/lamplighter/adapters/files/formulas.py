@@ -1,4 +1,4 @@
-"""Formulas on disk: `<layer>/<name>.formula.toml`, where a later layer replaces an earlier one's file of that name."""
+"""Reads formulas from `<layer>/<name>.formula.toml`; a later layer's file replaces an earlier one of that name."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ ENDING = ".formula.toml"
 
 
 def formula_files(layers: Sequence[Path]) -> dict[str, Path]:
-    """The winning file of each name."""
+    """The file of each formula by name, from the last layer that has one."""
     found: dict[str, Path] = {}
     for layer in layers:
         if layer.is_dir():

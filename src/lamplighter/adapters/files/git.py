@@ -1,4 +1,4 @@
-"""Fetching one commit of a git repository into a plain directory, by the `git` command."""
+"""Fetches one commit of a git repository into a plain directory, with the `git` command."""
 
 import shutil
 import tempfile
@@ -12,7 +12,7 @@ from lamplighter.kit.masking import masked
 from lamplighter.ports.worktrees import GitFailed
 
 LIMIT = timedelta(seconds=120)
-# Git can be told by a URL to run a program (ext::); a topology must not.
+# A URL can make git run a program (ext::); the URL of a topology must not.
 _SAFE = {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh", "GIT_CONFIG_NOSYSTEM": "1"}
 _POINTERS = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -27,9 +27,9 @@ class FetchFailed(Unavailable):
 def fetch_into(
     target: Path, source: str, ref: str, env: Mapping[str, str], *, accept: Callable[[Path, str], None]
 ) -> None:
-    """Put `ref` of `source` at `target`, replacing what is there only when all went well.
+    """Put `ref` of `source` at `target`, replacing what is there only when everything succeeded. Raises FetchFailed.
 
-    `accept` sees the new directory and its commit first, and refuses by raising.
+    `accept` gets the new directory and its commit before that, and refuses them by raising.
     """
     if source.startswith("-") or ref.startswith("-"):
         raise FetchFailed(f"`{masked(source)}` at `{ref}` looks like an option, not like a repository.")
@@ -51,7 +51,7 @@ def _checkout(work: Path, source: str, ref: str, git: Git) -> str:
     try:
         git.run(work, "fetch", "-q", "--depth", "1", source, ref)
     except GitFailed:
-        # Some servers hand out a bare commit only with its history; asking for everything tells the two apart.
+        # Some servers give a commit by its id only with its history. Fetch all to tell that from a missing ref.
         git.run(work, "fetch", "-q", source, "+refs/*:refs/theirs/*")
         git.run(work, "update-ref", "FETCH_HEAD", _found(ref, work, git))
     git.run(work, "-c", "advice.detachedHead=false", "checkout", "-q", "--detach", "FETCH_HEAD")
@@ -66,7 +66,7 @@ def _found(ref: str, work: Path, git: Git) -> str:
 
 
 def _git(env: Mapping[str, str]) -> Git:
-    """What a person set for git holds, such as how it reaches a server; not what points into another repository."""
+    """Keeps the user's GIT_ variables, such as how to reach a server, but none that point to another repository."""
     if shutil.which("git", path=env.get("PATH")) is None:
         raise FetchFailed("The `git` command is not installed.", hint="Install git, or use local topologies.")
     own = {name: value for name, value in env.items() if name.startswith("GIT_") and name not in _POINTERS}

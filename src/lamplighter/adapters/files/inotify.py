@@ -1,4 +1,4 @@
-"""Linux tells of changes in directories by a descriptor, so that nobody needs to wake up and ask."""
+"""Watches directories for changes with Linux's inotify, without polling."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,9 @@ _MASK = _MODIFY | _ATTRIB | CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _SELF
 async def stirs(
     directories: Iterable[Path], fit: Callable[[str], bool], *, quiet: timedelta, most: timedelta, stop: asyncio.Event
 ) -> AsyncGenerator[bool, None]:
-    """One item when paths that `fit` have changed and been `quiet`, or have changed for `most`; until `stop` is set.
+    """Yields when paths that `fit` changed and were then `quiet`, or kept changing for `most`; until `stop` is set.
 
-    Raises OSError for a directory that is gone, or where the system watches no more of them.
+    Raises OSError for a directory that does not exist, or when the system allows no more watches.
     """
     heard = asyncio.Event()
     with contextlib.closing(_Watched(directories)) as watched:
@@ -43,7 +43,7 @@ async def _is_stopped(heard: asyncio.Event, stop: asyncio.Event) -> bool:
 
 
 async def _gathered(heard: asyncio.Event, stop: asyncio.Event, quiet: timedelta, until: float) -> None:
-    """Until nothing more was heard for a while."""
+    """Wait until no change was heard for `quiet`, but not beyond `until` or `stop`."""
     loop = asyncio.get_running_loop()
     while heard.is_set() and not stop.is_set() and loop.time() < until:
         heard.clear()
@@ -68,10 +68,10 @@ class _Watched:
             raise
 
     def changed(self) -> Iterator[str]:
-        """The paths that changed since it was last asked."""
+        """The paths that changed since the last call."""
         for change in self._notify.read():
             place = self._places.get(change.watch)
-            if place is None:  # more happened than the system remembers: it may have been anywhere
+            if place is None:  # the event queue overflowed: any directory may have changed
                 yield from self._places.values()
             else:
                 yield f"{place}/{change.name}" if change.name else place

@@ -1,8 +1,8 @@
-"""The last configuration that was in force, kept as texts in `.gc/config.good`, and the note that a newer one is not.
+"""Keeps the texts of the last accepted configuration in `.gc/config.good`, and a note when a newer one is rejected.
 
 `manifest.json` names the files with their digests; each text is a file of its own beside it, whose name begins with the
 digest of its content and is therefore never written twice with different content. The manifest is replaced in one step,
-so that whoever reads meanwhile finds the old configuration or the new one, and never a mixture.
+so that a concurrent reader finds the old configuration or the new one, never a mixture.
 """
 
 import contextlib
@@ -35,12 +35,12 @@ _PAUSE_SECONDS = 0.02
 
 
 class NoLastGood(LampError):
-    """There is no configuration to fall back on; the message is empty where none was ever kept."""
+    """There is no configuration to fall back on; the message is empty if none was ever kept."""
 
 
 @dataclass(frozen=True)
 class LastGood:
-    """The kept texts by path, the digest of all sources at that time, when they were kept and by which program."""
+    """The kept texts by path, the digest of all sources at that time, and when and by which program version."""
 
     texts: Mapping[Path, bytes]
     revision: str
@@ -50,7 +50,7 @@ class LastGood:
 
 @dataclass(frozen=True)
 class Rejected:
-    """What the daemon found wrong with the files when it last looked; `readable` when it only would not take them."""
+    """Why the daemon last rejected the files; `readable` if it could read them and refused them all the same."""
 
     reason: str
     readable: bool
@@ -58,7 +58,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class ConfigFiles:
-    """Keeps what comes into force and notes what is rejected; a failure to write is told and stops nobody."""
+    """Keeps accepted configurations and notes rejected ones; a failure to write is logged, not raised."""
 
     paths: CityPaths
     clock: Clock
@@ -79,7 +79,7 @@ class ConfigFiles:
 
 
 def keep(root: Path, loaded: "LoadedCity", clock: Clock) -> None:
-    """Raises OSError. Does nothing where the same texts are kept already."""
+    """Keep the texts of `loaded`; does nothing if they are kept already. Raises OSError."""
     directory = root / ".gc" / DIRECTORY
     directory.mkdir(mode=0o700, exist_ok=True)
     files = {_written(path, root): hashlib.sha256(content).hexdigest() for path, content in loaded.texts.items()}
@@ -97,10 +97,10 @@ def keep(root: Path, loaded: "LoadedCity", clock: Clock) -> None:
 
 
 def last_good(root: Path) -> LastGood:
-    """Raises NoLastGood, with the reason where something is there that cannot be used."""
+    """Raises NoLastGood, with the reason if something was kept that cannot be used."""
     directory = root / ".gc" / DIRECTORY
     reason = ""
-    for _ in range(TRIES):  # a daemon may replace it between our reading of the manifest and of its texts
+    for _ in range(TRIES):  # a daemon may replace it after we read the manifest and before its texts
         manifest = _read_manifest(directory)
         try:
             texts = {
@@ -114,7 +114,7 @@ def last_good(root: Path) -> LastGood:
 
 
 def rejected(file: Path) -> Rejected | None:
-    """What the daemon last noted; None where it took the files, or where the note says nothing."""
+    """The daemon's last note; None when it accepted the files, or the note cannot be read."""
     try:
         note = json.loads(file.read_bytes())
         return Rejected(str(note["reason"]), bool(note["readable"]))
@@ -173,12 +173,12 @@ def _remove_others(directory: Path, wanted: set[str]) -> None:
 
 
 def _text_name(path: str, digest: str) -> str:
-    """A person finds `…-city.toml` there; the digest in front tells texts of the same name apart."""
+    """Ends in the file's own name, for people; the digest in front tells texts of the same name apart."""
     return f"{digest[:16]}-{Path(path).name[-100:]}"
 
 
 def _written(path: Path, root: Path) -> str:
-    """Relative to the city where it lies inside, so that a city that was moved finds its texts."""
+    """Relative to the city if inside it, so that a city that was moved finds its texts."""
     return os.fsencode(path.relative_to(root) if path.is_relative_to(root) else path).decode("utf-8", "surrogateescape")
 
 
@@ -188,7 +188,7 @@ def _place(name: str, root: Path) -> Path:
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """One writer at a time: another must not remove texts that this one is about to name. Raises OSError."""
+    """Admit one writer at a time: another must not remove texts that this one is about to name. Raises OSError."""
     fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     until = time.monotonic() + LOCK_SECONDS
     try:

@@ -1,4 +1,4 @@
-"""Reads a city: its file, fragments, topologies and environment, as one checked value that knows its places."""
+"""Loads a city from its file, fragments, topologies and environment into one checked value that knows its sources."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ def load_city(
     strict: bool = False,
     fetch: Fetch = Fetch.MISSING,
 ) -> LoadedCity:
-    """Raises ConfigInvalid with every problem, NotFound when there is no city; `strict` makes warnings problems.
+    """Raises ConfigInvalid with all problems, NotFound when there is no city; `strict` makes warnings problems.
 
     `extra` files are merged after the included ones. `fetch` says when topologies are fetched from git.
     """
@@ -51,14 +51,14 @@ def load_city(
 
 
 def load_kept(root: Path, texts: Mapping[Path, bytes], revision: str, *, env: Mapping[str, str]) -> LoadedCity:
-    """The configuration that these texts were, read by the same rules. Raises ConfigInvalid."""
+    """Load the configuration from kept texts, by the same rules, without fetching. Raises ConfigInvalid."""
     loaded = _Load(root.resolve(), env, Fetch.NEVER, KeptTexts(texts)).run((), strict=False)
     return replace(loaded, revision=revision, texts=texts)
 
 
 @dataclass
 class _Load:
-    """One reading of a city; what it finds gathers here until the end."""
+    """One load of a city; collects its problems, files and topologies."""
 
     root: Path
     env: Mapping[str, str]
@@ -98,7 +98,7 @@ class _Load:
         )
 
     def _read(self, path: Path, layer: str, section: type) -> Table | None:
-        """The table of one file, its shape checked; None after a problem with the whole of it."""
+        """The table of one file, with its structure checked; None if the file as a whole is unusable."""
         name = _shown(path, self.root)
         self.files.append(path)
         document = load(path, name, self.texts.read)
@@ -120,7 +120,7 @@ class _Load:
                 yield table
 
     def _ground(self, merged: Table) -> dict[str, Topology]:
-        """Every topology that the city or a rig names, by the name it uses."""
+        """Every topology that the city or a rig refers to, by that reference."""
         shelf = Shelf(self.root, merged.named("topologies"), self.fetch, self.env, self.found, self.texts)
         workspace = merged.get("workspace")
         scopes = [*([workspace] if workspace is not None else []), *merged.tables("rigs")]
@@ -198,7 +198,7 @@ class _Load:
 
 
 def revision_of(sources: Sources, root: Path) -> str:
-    """One digest of everything a city is made of."""
+    """One digest of all source files of a city."""
     inside = (path for directory in sources.directories for path in files_under(directory))
     return digest_of([*sources.files, *inside], root)
 

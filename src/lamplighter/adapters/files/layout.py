@@ -1,4 +1,4 @@
-"""Where everything stands in a TOML text that is known to be valid: the line and the span of each table and key."""
+"""Finds the line and the span of each table and key in a TOML text that is known to be valid."""
 
 import re
 import tomllib
@@ -21,7 +21,7 @@ _PIECE = re.compile(
 
 @dataclass(frozen=True)
 class Pair:
-    """A key and its value, as offsets: `end` is behind the line break, `table` the header it stands under."""
+    """The offsets of a key and its value: `end` is after the line break, `table` the header above it."""
 
     table: KeyPath
     start: int
@@ -35,9 +35,9 @@ class Layout:
     lines: dict[KeyPath, int] = field(default_factory=dict)
     pairs: dict[KeyPath, Pair] = field(default_factory=dict)
     headers: dict[KeyPath, int] = field(default_factory=dict)
-    """The offset behind the line of each header."""
+    """The offset after the line of each header."""
     ends: dict[KeyPath, int] = field(default_factory=dict)
-    """The offset behind the last pair under each header."""
+    """The offset after the last pair under each header."""
 
 
 def layout_of(text: str) -> Layout:
@@ -45,7 +45,7 @@ def layout_of(text: str) -> Layout:
 
 
 class _Scan:
-    """One walk over the pieces of a document."""
+    """One pass over the tokens of a document."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -110,7 +110,7 @@ class _Scan:
         return first, last
 
     def _skip_line(self) -> int:
-        """Go behind the line break; its offset."""
+        """Skip to the next line and return its offset."""
         while self._next < len(self._pieces):
             piece, start = self._pieces[self._next]
             self._next += 1
@@ -129,7 +129,7 @@ class _Scan:
         return tuple(steps) or ("",)
 
     def _placed(self, steps: tuple[str, ...]) -> KeyPath:
-        """The path of a header: a step that is a list means its last row."""
+        """The path of a header; a step that names a list of tables means its last row."""
         path: KeyPath = ()
         for step in steps:
             path = (*path, step)

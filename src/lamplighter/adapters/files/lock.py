@@ -1,4 +1,4 @@
-"""One controller per city: a file lock held for life, dropped by the kernel however the process ends."""
+"""Allows one controller per city, by a file lock that the kernel releases however the process ends."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ from pathlib import Path
 from lamplighter.kit.errors import Conflict, Unavailable
 
 LET_GO_SECONDS = 5.0
-"""How long a dead controller's lock may live on: in a child that it was just making, until that becomes its program."""
+"""How long a dead controller's lock may persist: a child it had just forked holds it until exec."""
 
 
 class ControllerRunning(Conflict):
@@ -27,7 +27,7 @@ class ControllerLock:
         self._fd: int | None = None
 
     def take(self) -> None:
-        """Raises ControllerRunning at once when another process holds it."""
+        """Raises ControllerRunning when a living process holds it; waits up to LET_GO_SECONDS for a dead one's lock."""
         try:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -42,13 +42,13 @@ class ControllerLock:
                 os.close(fd)
                 raise ControllerRunning(holder)
         self._fd = fd
-        with contextlib.suppress(OSError):  # the lock is what counts; the pid is for people, and a disk may be full
+        with contextlib.suppress(OSError):  # the lock counts; the pid is only for people, and the disk may be full
             os.ftruncate(fd, 0)
             os.write(fd, f"{os.getpid()}\n".encode())
 
     @property
     def in_place(self) -> bool:
-        """Whether its file still lies where others look for it."""
+        """Whether the locked file is still the one at its path, where other processes look for it."""
         if self._fd is None:
             return False
         try:
@@ -63,7 +63,7 @@ class ControllerLock:
 
 
 def _locked(fd: int) -> bool:
-    # A few tries: somebody who asks for the controller's pid holds the lock for an instant, and is no controller.
+    # Several tries: `controller_pid` in another process holds the lock for an instant.
     for pause in (0.01, 0.02, 0.04, 0):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,7 +75,7 @@ def _locked(fd: int) -> bool:
 
 
 def _lives(holder: str) -> bool:
-    """Whether the process of that id lives, or nothing says that it does not."""
+    """False only if no process with that id exists; True also when that is unknown."""
     try:
         os.kill(int(holder), 0)
     except ProcessLookupError:
@@ -86,7 +86,7 @@ def _lives(holder: str) -> bool:
 
 
 def controller_pid(path: Path) -> int | None:
-    """The pid of the process that holds the lock, or None when nobody does."""
+    """The pid of the process that holds the lock, 0 if its pid is not known; None when no process holds it."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The log of a daemon in the background: put aside while it is written, read and followed across that."""
+"""Writes, rotates, reads and follows the log of a background daemon."""
 
 import os
 import threading
@@ -11,14 +11,14 @@ from typing import IO
 LONGEST = 32 << 20
 KEPT = 3
 LOOK_EVERY = 4 << 10
-"""After so many bytes the file is looked at: is it long, is it still the one of its name."""
+"""After so many bytes, check whether the file is too long and still the one at its path."""
 
 
 class LogFile:
-    """A stream on descriptors that are the file at `path`: standard output and error, whoever writes to them.
+    """A stream on the descriptors that refer to the file at `path`: standard output and error, with any writers.
 
-    When the file is long, it goes on as a new one under the same name; `.1` is the one before, up to `kept` of them.
-    What cannot be written is lost and counted, and the count is written when there is room again.
+    When the file is too long, the log goes on in a new one of the same name; `.1` is the previous one, and up to
+    `kept` are kept. Lines that cannot be written are lost and counted; the count is written when there is room again.
     """
 
     def __init__(self, path: Path, descriptors: tuple[int, ...], *, longest: int = LONGEST, kept: int = KEPT) -> None:
@@ -39,7 +39,7 @@ class LogFile:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: writes are not buffered."""
 
     def _write(self, data: bytes) -> None:
         told = f"log.lost lines={self._lost}: there was no room for them\n".encode() if self._lost else b""
@@ -52,17 +52,17 @@ class LogFile:
         self._unlooked += len(data)
         if self._unlooked >= min(LOOK_EVERY, self._longest):
             self._unlooked = 0
-            with suppress(OSError):  # it stays as it is, and is looked at again
+            with suppress(OSError):  # the file stays as it is until the next check
                 self._look()
 
     def _look(self) -> None:
         if not same_file(self._descriptors[-1], self._path):
-            self._go_on_in_new_file()  # somebody else moved or removed it
+            self._go_on_in_new_file()  # another process moved or removed it
         elif os.fstat(self._descriptors[-1]).st_size >= self._longest:
             self._go_on_in_new_file(aside=True)
 
     def _go_on_in_new_file(self, *, aside: bool = False) -> None:
-        """The new one is opened first: without a descriptor for it nothing is put aside."""
+        """Opens the new file first: without a descriptor for it the old one must not be moved."""
         fresh = self._path.with_name(f"{self._path.name}.new")
         with suppress(FileNotFoundError):
             fresh.unlink()
@@ -82,7 +82,7 @@ def open_log(path: Path) -> int:
 
 
 def put_aside(path: Path, *, kept: int = KEPT) -> None:
-    """`daemon.log` becomes `daemon.log.1`, the older ones move up, the oldest goes."""
+    """Rename `daemon.log` to `daemon.log.1`, and the older ones up by one; the oldest is overwritten."""
     for number in range(kept - 1, 0, -1):
         with suppress(FileNotFoundError):
             numbered(path, number).replace(numbered(path, number + 1))
@@ -102,7 +102,7 @@ def same_file(descriptor: int, path: Path) -> bool:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """Of the present file, and of the one before it where that is short. Raises OSError."""
+    """The last lines of the log, reaching into the previous file if the current one is short. Raises OSError."""
     lines = _lines(path)
     last = deque(lines, maxlen=count)
     if len(last) < count:
@@ -111,7 +111,7 @@ def last_lines(path: Path, count: int) -> list[str]:
 
 
 class Follower:
-    """What is added to the log from now on, whichever file it goes on in."""
+    """Reads what is added to the log from now on, also after it is rotated."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -121,7 +121,7 @@ class Follower:
             self._file.seek(0, os.SEEK_END)
 
     def new_lines(self) -> list[str]:
-        """Whole lines; the end of a file that goes on under another name comes before the beginning of the new one."""
+        """The complete lines added since the last call; after a rotation, first the rest of the old file."""
         text = self._read()
         if self._file is None or not same_file(self._file.fileno(), self._path):
             text += self._read() + self._open_next()
@@ -136,7 +136,7 @@ class Follower:
         if self._file is None:
             return ""
         if os.fstat(self._file.fileno()).st_size < self._file.tell():
-            self._file.seek(0)  # it was cut short
+            self._file.seek(0)  # it was truncated
         return self._file.read()
 
     def _open_next(self) -> str:

@@ -1,4 +1,4 @@
-"""The files that agents name: prompts with the partials beside them, and set-up scripts; each is read once."""
+"""Reads the files that agents name: prompts with the partials beside them, and set-up scripts; each only once."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class NamedFiles:
     _partials: dict[Path, tuple[tuple[Template, ...], str]] = field(default_factory=dict)
 
     def add(self, agent: Agent, table: Table) -> None:
-        """A prompt that is not there is worth a warning: the agent starts with an empty one."""
+        """Read the files of this agent. A missing prompt is only a warning: the agent starts with an empty one."""
         if agent.prompt_template and agent.prompt_template not in self.contents:
             self._prompt(agent.prompt_template, table.at("prompt_template"))
         if agent.session_setup_script and agent.session_setup_script not in self.contents:

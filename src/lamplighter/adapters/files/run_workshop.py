@@ -1,4 +1,4 @@
-"""Lays out what a run's session finds: its trigger, its token and its program's own files, all for its owner's eyes."""
+"""Writes the files of a run's session, readable only by their owner: trigger, token and the program's own files."""
 
 import json
 import os
@@ -74,7 +74,7 @@ class FileRunWorkshop:
             Request(
                 work_dir=str(order.work_dir),
                 files_dir=str(folder),
-                prompt=plan.instructions if plan.preset.name == SHELL else words,  # a shell runs what it is told
+                prompt=plan.instructions if plan.preset.name == SHELL else words,  # a shell runs them as they are
                 model=plan.model,
                 mode=plan.mode,
                 mcp=mcp,

@@ -1,4 +1,4 @@
-"""Secrets of a city in files only its owner can read: the key of run tokens, the owner's token, tokens handed over."""
+"""Keeps a city's secrets in files only its owner can read: the key of run tokens, the owner's token, run tokens."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ _MODE = 0o600
 
 
 def city_key(runtime: Path) -> bytes:
-    """The key that run tokens are made with; made on first need, by whichever process comes first."""
+    """The key that run tokens are made with, created by the first process that needs it. Raises Unavailable."""
     path = runtime / KEY_FILE
     try:
         key = bytes.fromhex(_kept(path, lambda: secrets.token_hex(KEY_BYTES)))
@@ -40,7 +40,7 @@ def owner_token(runtime: Path) -> str:
 
 
 def hand_over(path: Path, token: str) -> None:
-    """Put a token where the program that needs it finds it; whole or not at all, and repeatable."""
+    """Write a token atomically to the file where the program that needs it reads it. May be repeated."""
     _put(path, token, over=True)
 
 
@@ -53,7 +53,7 @@ def _kept(path: Path, make: Callable[[], str]) -> str:
 
 
 def _read(path: Path) -> str:
-    """Raises Unavailable for a file that others can read: what was in it is no secret any more."""
+    """Raises Unavailable for a file that other users can read: its content is no secret any more."""
     try:
         with path.open(encoding="ascii") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
@@ -64,7 +64,7 @@ def _read(path: Path) -> str:
 
 
 def _put(path: Path, text: str, *, over: bool) -> None:
-    """Raises FileExistsError for a file that is there, unless `over`."""
+    """Raises FileExistsError if the file exists, unless `over`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # made with mode 0600
     try:

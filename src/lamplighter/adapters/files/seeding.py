@@ -1,4 +1,4 @@
-"""The files a program must find when it starts: written before it, for its owner's eyes only."""
+"""Writes the files a program needs before it starts, readable only by their owner."""
 
 import json
 import os
@@ -14,12 +14,12 @@ _MODE = 0o600
 
 
 class SeedRefused(LampError):
-    """A file that must not be touched, or cannot be read to be added to."""
+    """The path leads out of its place, or the file is to be added to and is not a JSON object."""
 
 
 def write_seeds(files: Iterable[SeedFile], places: Mapping[Place, Path], *, keep_unreadable: bool = False) -> None:
     """May be repeated. Raises SeedRefused for a path that leads out of its place, and for a file that is to be added
-    to and cannot be read; with `keep_unreadable` the latter is left as it is, and the log says so.
+    to and cannot be parsed; with `keep_unreadable` such a file is left as it is and logged.
     """
     for seed in files:
         path = _inside(seed, places[seed.place].resolve())
@@ -39,8 +39,8 @@ def write_seeds(files: Iterable[SeedFile], places: Mapping[Place, Path], *, keep
 
 
 def _inside(seed: SeedFile, root: Path) -> Path:
-    """Links are followed in a home, where they are its owner's (dotfiles kept elsewhere), and nowhere else: a
-    repository could lead a write out of itself by one.
+    """Links may lead out of a home, where they are its owner's (dotfiles kept elsewhere), but out of no other place:
+    a repository could use one to direct a write outside itself.
     """
     path = Path(os.path.normpath(root / seed.path))
     reached = path if seed.place is Place.HOME else path.resolve()
@@ -50,7 +50,7 @@ def _inside(seed: SeedFile, root: Path) -> Path:
 
 
 def _added(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said already stays; tables are added to, key by key."""
+    """Existing values stay; tables are merged key by key, and lists get the missing items."""
     merged = dict(theirs)
     for key, value in ours.items():
         known = theirs.get(key)
@@ -76,7 +76,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: str) -> None:
-    """Beside the old one and then in its place, so that a program that reads meanwhile sees one of the two."""
+    """Write a new file and rename it into place, so that a concurrent reader sees the old or the new content."""
     path = path.resolve()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")

@@ -1,4 +1,4 @@
-"""TOML text with one key or row changed, by cutting it in: every other byte stays as it was."""
+"""Changes one key or row of a TOML text by splicing, so that every other byte stays as it was."""
 
 import itertools
 import tomllib
@@ -14,7 +14,7 @@ from lamplighter.kit.errors import LampError
 
 
 def set_key(text: str, path: KeyPath, value: object) -> str:
-    """`text` with one key set; raises LampError when that cannot be done without touching anything else."""
+    """`text` with one key set. Raises LampError when that is impossible without changing anything else."""
     layout = layout_of(text)
     pair = layout.pairs.get(path)
     if pair is not None:
@@ -27,7 +27,7 @@ def set_key(text: str, path: KeyPath, value: object) -> str:
 
 
 def append_row(text: str, path: KeyPath, row: Mapping[str, object]) -> str:
-    """`text` with one more row in a list of tables: behind its last one, at the end, or inside an inline list."""
+    """`text` with one more row in a list of tables: in an inline list, after the row it is part of, or at the end."""
     layout = layout_of(text)
     pair = layout.pairs.get(path)
     rows = value_at(text, path, [])
@@ -47,7 +47,7 @@ def _holder(layout: Layout, path: KeyPath) -> KeyPath | None:
 
 
 def _inside(text: str, pair: Pair, path: KeyPath, value: object) -> str:
-    """A change within an inline value: only that value is written anew."""
+    """Change an inline value; only that value is rewritten."""
     item: Any = tomlkit.value(text[pair.value_start : pair.value_end])
     target = item
     if not path:
@@ -66,7 +66,7 @@ def _inside(text: str, pair: Pair, path: KeyPath, value: object) -> str:
 
 
 def _inserted(text: str, layout: Layout, path: KeyPath, value: object) -> str:
-    """A new key: below its table's last key, below its header, beside its dotted kin, or in a table of its own."""
+    """Add a key below its table's last key or header, after dotted keys of that table, or in a new table."""
     table, end = path[:-1], _break(text)
     key = str(path[-1])
     if table in layout.headers or not table:
@@ -82,7 +82,7 @@ def _inserted(text: str, layout: Layout, path: KeyPath, value: object) -> str:
 
 
 def _placed_block(text: str, layout: Layout, path: KeyPath, block: str) -> str:
-    """Behind the row it belongs to, where it is a part of one; else at the end."""
+    """Put the block after the row that it is part of, else at the end."""
     rows = [index for index, step in enumerate(path) if isinstance(step, int)]
     end = _break(text)
     if not rows:
@@ -101,7 +101,7 @@ def _with_line(text: str, where: int, line: str, end: str) -> str:
 
 
 def _indent(text: str, layout: Layout, table: KeyPath) -> str:
-    """As far in as the last key of the same table stands."""
+    """The indentation of the last key of the same table."""
     starts = [pair.start for pair in layout.pairs.values() if pair.table == table]
     if not starts:
         return ""
@@ -150,7 +150,7 @@ def _break(text: str) -> str:
 
 
 def value_at(text: str, path: KeyPath, default: Any) -> Any:
-    """What a text has at a path."""
+    """The value that a text has at a path."""
     tree: Any = tomllib.loads(text)
     for step in path:
         try:
@@ -161,7 +161,7 @@ def value_at(text: str, path: KeyPath, default: Any) -> Any:
 
 
 def _checked(before: str, after: str, path: KeyPath, value: object) -> str:
-    """The new text, once it is sure that this key and nothing else changed."""
+    """Return the new text. Raises LampError unless this key and nothing else changed."""
     wanted = tomllib.loads(before)
     try:
         _put(wanted, path, value)

@@ -1,4 +1,4 @@
-"""The texts a configuration is made of: read from disk, or as they were kept when the configuration was last right."""
+"""Reads the texts of a configuration, from disk or as they were kept when it was last accepted."""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ class Texts(Protocol):
     def is_directory(self, path: Path) -> bool: ...
 
     def partials(self, directory: Path) -> list[Path]:
-        """The files in it that hold parts of prompts, in order."""
+        """The files in the directory that hold partials of prompts, sorted."""
         ...
 
 
 @dataclass
 class DiskTexts:
-    """The files as they are; `seen` keeps what was read, so that it can be kept as it was judged."""
+    """The files on disk; `seen` holds the texts as read, so that exactly what was checked can be kept."""
 
     seen: dict[Path, bytes] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ class DiskTexts:
 
 @dataclass(frozen=True)
 class KeptTexts:
-    """The files of another time; nothing is asked of the disk."""
+    """Files kept at an earlier time; the disk is not read."""
 
     files: Mapping[Path, bytes]
 
@@ -66,7 +66,7 @@ class KeptTexts:
 
 
 def text_digest(texts: Texts, path: Path) -> str | None:
-    """None for a file that is not there or cannot be read."""
+    """None for a file that does not exist or cannot be read."""
     try:
         return hashlib.sha256(texts.read(path)).hexdigest()
     except OSError:

@@ -1,4 +1,4 @@
-"""TOML text to a tree, one clear sentence when it is broken, and the line of any key when somebody asks."""
+"""Parses TOML text into a tree that can tell the line of each key, or into a Problem when it is invalid."""
 
 import codecs
 import re
@@ -23,7 +23,7 @@ class Document:
 
 
 def load(path: Path, file: str, read: Callable[[Path], bytes] = Path.read_bytes) -> Document | Problem:
-    """The file at `path`, named `file` in what is said about it."""
+    """Read and parse the file at `path`, which a Problem calls `file`."""
     try:
         text = text_of(read(path))
     except UnicodeDecodeError as error:
@@ -35,7 +35,7 @@ def load(path: Path, file: str, read: Callable[[Path], bytes] = Path.read_bytes)
 
 
 def text_of(content: bytes) -> str:
-    """A byte-order mark, which some editors put in front, is no part of the text. Raises UnicodeDecodeError."""
+    """Decode without the byte-order mark that some editors put in front. Raises UnicodeDecodeError."""
     return content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
 
 
@@ -51,7 +51,7 @@ def _not_text(error: UnicodeDecodeError) -> str:
 
 
 def _line_finder(text: str) -> Callable[[KeyPath], int | None]:
-    """Scans only when first asked; a key inside an inline table has the line of what holds it."""
+    """Scans the text at the first call; a key inside an inline table has the line of that table's key."""
     found: dict[KeyPath, int] = {}
 
     def line_of(path: KeyPath) -> int | None:

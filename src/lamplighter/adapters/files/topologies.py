@@ -1,4 +1,4 @@
-"""Where topologies lie: local directories, or git repositories kept in `.gc/topologies` and pinned by a lock."""
+"""Locates topologies: local directories, or git repositories fetched to `.gc/topologies`, pinned by a lock file."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ LOCK = "topology.lock"
 
 
 class Fetch(StrEnum):
-    """When a repository is asked: what is not here yet, always, or never."""
+    """When repositories are fetched: only those that are missing, always, or never."""
 
     MISSING = "missing"
     ALWAYS = "always"
@@ -40,7 +40,7 @@ class Pin:
 
 @dataclass
 class Shelf:
-    """Finds the directory of a topology, fetching it where it must; each repository is asked once."""
+    """Finds the directory of a topology, and fetches it if needed, each repository at most once."""
 
     root: Path
     named: Mapping[str, Table]
@@ -55,7 +55,7 @@ class Shelf:
         self._pins = read_lock(self.root)
 
     def locate(self, reference: str, directory: Path, place: Place) -> Path | None:
-        """The directory that `reference`, written in a file of `directory`, means; None after a problem."""
+        """The directory that `reference` in a file of `directory` refers to; None after reporting a problem."""
         if reference in self.named:
             return self._named(reference, self.named[reference])
         far = remote(reference)
@@ -110,14 +110,14 @@ class Shelf:
             self._pins[slot] = Pin(wanted.source, wanted.ref, commit, sha256)
 
         ref = pinned.commit if pinned else wanted.ref
-        from lamplighter.adapters.files.git import fetch_into  # brings asyncio; most cities fetch nothing
+        from lamplighter.adapters.files.git import fetch_into  # imports asyncio; most cities fetch nothing
 
         fetch_into(self.root / CACHE / slot, wanted.source, ref, self.env, accept=accept)
         write_lock(self.root, self._pins)
 
 
 def read_lock(root: Path) -> dict[str, Pin]:
-    """What was fetched; a lock file that cannot be read pins nothing, and the next fetch writes it anew."""
+    """The pins; an unreadable lock file pins nothing, and the next fetch writes it anew."""
     document = load(root / LOCK, LOCK)
     rows = {} if isinstance(document, Problem) else document.tree.get("topologies", {})
     pins = {}
@@ -151,7 +151,7 @@ def altered(root: Path) -> list[str]:
 
 
 def _slug(far: Remote) -> str:
-    """A readable directory for a repository at a ref; its digest keeps two of the same name apart."""
+    """A readable directory name for a repository at a ref; a digest tells those of the same name apart."""
     stem = re.sub(r"[^A-Za-z0-9]+", "-", far.source.rstrip("/").removesuffix(".git").rpartition("/")[2]).strip("-")
     code = hashlib.sha256(f"{far.source}\0{far.ref}".encode()).hexdigest()[:12]
     return f"{stem or 'topology'}-{code}"

@@ -1,4 +1,4 @@
-"""Notices that a city's files changed in content, at once, and nothing else that is written beside them."""
+"""Reports when the content of a city's files changes, and ignores other files written beside them."""
 
 import asyncio
 import contextlib
@@ -27,9 +27,9 @@ Signature = tuple[int, int, int]
 
 @dataclass
 class Watch:
-    """`changes()` tells which files changed, in batches, once they have been quiet for a moment.
+    """`changes()` yields the files that changed, in batches, once they have been quiet for a moment.
 
-    `refresh` gives it other sources while it runs. `ready` is set whenever everything there is to watch is watched.
+    `refresh` replaces the sources while it runs. `ready` is set once all sources are watched; `refresh` clears it.
     """
 
     sources: Sources
@@ -41,7 +41,7 @@ class Watch:
     _known: dict[Path, tuple[Signature, str]] = field(default_factory=dict)
 
     def refresh(self, sources: Sources) -> None:
-        """Watch these from now on; what was known of their content stays known."""
+        """Watch these sources from now on; the known content of files is kept for comparison."""
         if sources != self.sources:
             self.sources = sources
             self.ready.clear()
@@ -61,12 +61,12 @@ class Watch:
                     yield changed
 
     async def _round(self, sources: Sources, directories: frozenset[Path]) -> AsyncIterator[frozenset[Path]]:
-        """Watch one set of directories until it is no longer the right one."""
+        """Watch one set of directories until the sources need another set."""
         batches = self._batches(sources, directories)
         try:
             waiting = asyncio.ensure_future(anext(batches, None))
             while not self._restart.is_set():
-                # The watcher works once its first batch is asked for; what changed before is found by looking.
+                # The watcher starts when its first batch is requested; earlier changes are found by comparing.
                 await asyncio.sleep(0)
                 changed = await self._compare(sources)
                 yield changed
@@ -83,17 +83,17 @@ class Watch:
             await batches.aclose()
 
     async def _batches(self, sources: Sources, directories: frozenset[Path]) -> AsyncGenerator[bool, None]:
-        """One item for each batch of events that may matter."""
+        """Yields once for each batch of events that may concern the sources."""
         fit = _Filter(sources)
         try:
             async with contextlib.aclosing(self._stirs(fit, directories)) as stirs:
                 async for _ in stirs:
                     yield True
         except (FileNotFoundError, NotADirectoryError):
-            return  # a directory went away between listing and watching; the next round lists again
+            return  # a directory vanished between listing and watching; the next round lists again
         except OSError as error:
             if descriptors.is_shortage(error):
-                await self._pause()  # there will be some again, and nobody need poll for ever
+                await self._pause()  # descriptors will be free again, so do not switch to polling for good
                 return
             if self._polling:
                 raise
@@ -118,7 +118,7 @@ class Watch:
             stop_event=self._restart,
             recursive=False,
             force_polling=self._polling,
-            # What changes before its first look is nothing new to it: so ours is repeated.
+            # It does not report what changed before its first look, so we compare again at every timeout.
             rust_timeout=int(_LONGEST_GATHERING / _MILLISECOND),
             yield_on_timeout=True,
         )
@@ -129,7 +129,9 @@ class Watch:
 
 
 def watched_directories(sources: Sources) -> frozenset[Path]:
-    """What to watch, each by itself: where a file is, all below a directory, or the nearest that is there."""
+    """The directories to watch, not recursively: those of files, and source directories with all below them; instead of
+    a missing one, the nearest existing directory above it.
+    """
     found: set[Path] = set()
     for directory in sources.directories:
         found.update(Path(base) for base, _, _ in os.walk(directory))
@@ -139,7 +141,7 @@ def watched_directories(sources: Sources) -> frozenset[Path]:
 
 
 class _Filter:
-    """Lets pass what is, holds, or lies below a source."""
+    """Passes a path that is a source, contains one, or lies below a source directory."""
 
     def __init__(self, sources: Sources) -> None:
         self._roots = {str(path) for path in sources.directories}
@@ -160,7 +162,7 @@ class _Filter:
 def _look(
     sources: Sources, known: dict[Path, tuple[Signature, str]]
 ) -> tuple[dict[Path, tuple[Signature, str]], frozenset[Path]]:
-    """What the sources hold now, and which files are not what was known; only files touched since are read."""
+    """The current content of the sources, and the files that differ from `known`; reads only files touched since."""
     now: dict[Path, tuple[Signature, str]] = {}
     for path in _every(sources):
         signature = _signature(path)

@@ -1,4 +1,4 @@
-"""Builds sessions on this machine: looks for programs and branches, lays out hook files and the programs' own files."""
+"""Builds sessions on this machine: finds programs and branches, writes hook files and the programs' own files."""
 
 import os
 import shutil
@@ -54,7 +54,7 @@ class FileWorkshop:
         return made.spec
 
     def _need_rig(self, loaded: LoadedCity, agent: Agent) -> None:
-        """A rig that is not there must not be made by a start."""
+        """Raises CannotBuild when the rig's directory is missing: a start must not create it."""
         rig = rig_of(loaded.city, agent)
         if rig is not None and not loaded.city.rig_path(rig).is_dir():
             raise CannotBuild(
@@ -76,14 +76,14 @@ class FileWorkshop:
 
 
 def with_own(path: str) -> str:
-    """`path` with the directory of this very program behind it, where `lamp` is not on it: agents call it."""
+    """`path`, with this program's directory appended if `lamp` is not on it, because agents call `lamp`."""
     if shutil.which(_OWN, path=path) is not None:
         return path
     return f"{path}:{Path(sys.executable).parent}"
 
 
 def install(file: HookFile) -> bool:
-    """False where something stands already: whatever it is, it stays."""
+    """Create the file; False when something exists there, which is left unchanged."""
     file.path.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -95,7 +95,7 @@ def install(file: HookFile) -> bool:
 
 
 def branches_of(directory: Path) -> Branches:
-    """What git would say, read from its files: a start must not wait for a process."""
+    """The current and the default branch, read from git's files: a start must not wait for a git process."""
     git = _git_dir(directory)
     if git is None:
         return Branches()

@@ -1,4 +1,4 @@
-"""One git command: with a time limit, and without questions."""
+"""Runs git commands, with a time limit and without prompts."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -21,9 +21,10 @@ _QUIET = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_ADVICE": "0"}
 
 
 class Git:
-    """`env` is what git may see; variables that would point it to another repository are left out, `more` is added.
+    """Git gets `env` without its GIT_ variables, which could point it to another repository, and `more`.
 
-    Called, it is awaited, and a caller that is cancelled ends it; `run` waits for it, for code without an event loop.
+    Calling the object is asynchronous, and cancelling the caller ends git; `run` blocks, for code without an event
+    loop.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Git worktrees of runs: path and branch follow from the run's id, so that a start cut off is taken up again."""
+"""Git worktrees of runs; path and branch follow from the run's id, so that an interrupted start can be resumed."""
 
 import asyncio
 import contextlib
@@ -19,8 +19,8 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]{0,99}")
 class GitWorktrees:
     """Worktrees below one directory, of any number of repositories.
 
-    Where a run began is kept as a ref of its repository. A worktree is handed out only once a mark in its git
-    directory says that it is whole; one without the mark was cut off while it was made, and is made anew.
+    The commit where a run began is kept as a ref of its repository. `ensure` returns a worktree only once a mark file
+    in its git directory says that it is complete; one without the mark was interrupted, and is made anew.
     """
 
     def __init__(self, root: Path, git: Git) -> None:
@@ -38,7 +38,7 @@ class GitWorktrees:
         base = await self._base(worktree)
         where = worktree.path
         counted = [line.split("\t") for line in _entries(await self._git(where, "diff", "--numstat", "-z", base))]
-        rows = [row for row in counted if len(row) == 3]  # a rename puts its two names into entries of their own
+        rows = [row for row in counted if len(row) == 3]  # a rename's two names are separate entries
         return Changes(
             commits=int(await self._git(where, "rev-list", "--count", f"{base}..HEAD")),
             files=len(rows),
@@ -81,7 +81,7 @@ class GitWorktrees:
         return Worktree(run, path, f"{BRANCHES}/{run}", top, path / inside)
 
     async def _make(self, worktree: Worktree) -> None:
-        """The base first: a branch left by an earlier try is gone on with from where it stands."""
+        """Sets the base ref first. A branch left by an earlier attempt is checked out as it is."""
         repository = worktree.repository
         if not await self._git.ok(repository, "rev-parse", "--verify", "-q", "HEAD^{commit}"):
             raise NoWorktree(f"{repository} has no commit yet.", hint="Make a first commit, or work in place.")
@@ -93,7 +93,7 @@ class GitWorktrees:
         else:
             where = ("--no-track", "-b", worktree.branch, str(worktree.path), _base_ref(worktree))
         await self._git(repository, "worktree", "add", "-q", *where)
-        worktree.work_dir.mkdir(parents=True, exist_ok=True)  # a directory that nothing was ever committed in
+        worktree.work_dir.mkdir(parents=True, exist_ok=True)  # it is missing if nothing in it was ever committed
         (await self._git_dir(worktree) / _READY).touch()
 
     async def _whole(self, worktree: Worktree) -> bool:
@@ -107,9 +107,9 @@ class GitWorktrees:
         return Path((await self._git(worktree.path, "rev-parse", "--absolute-git-dir")).rstrip("\n"))
 
     async def _sweep(self, worktree: Worktree) -> None:
-        """Take the directory away, and git's record of it, whichever of the two there is.
+        """Remove the directory and git's record of it, whichever of the two exists.
 
-        Pruning would do it too, but also forget worktrees of other people that are only away for now.
+        `git worktree prune` would also drop the records of other people's worktrees that are only temporarily missing.
         """
         await self._git.ok(worktree.repository, "worktree", "remove", "--force", "--force", str(worktree.path))
         await asyncio.to_thread(shutil.rmtree, worktree.path, ignore_errors=True)
@@ -129,7 +129,7 @@ class GitWorktrees:
         return await self._elsewhere(worktree, tip)
 
     async def _elsewhere(self, worktree: Worktree, commit: str) -> bool:
-        """Whether a branch other than the run's own, here or as known of a remote, holds the commit."""
+        """Whether a branch other than the run's own, local or remote-tracking, contains the commit."""
         refs = await self._git(
             worktree.repository,
             "for-each-ref",
@@ -142,7 +142,7 @@ class GitWorktrees:
         return any(not ref.endswith(f"/{worktree.branch}") for ref in refs.split())
 
     async def _drop_branch(self, worktree: Worktree) -> None:
-        """A branch that is not merged stays, and so does one that a person has checked out to look at it."""
+        """Delete the run's branch and base ref, unless the branch is unmerged or a person has it checked out."""
         repository = worktree.repository
         if not await self._merged(worktree):
             return
@@ -159,11 +159,11 @@ class GitWorktrees:
         except GitFailed:
             return None
         shared = Path(common)
-        repository = shared.parent if shared.name == ".git" else shared  # a bare one has no directory around it
+        repository = shared.parent if shared.name == ".git" else shared  # a bare repository is its own git directory
         return Worktree(path.name, path, f"{BRANCHES}/{path.name}", repository, path)
 
     async def _base(self, worktree: Worktree) -> str:
-        """Where it began; where that is not known any more, nothing differs from its own head but what is new."""
+        """The commit where the run began; HEAD when its ref is gone, so that only uncommitted changes count."""
         known = await self._exists(worktree.repository, _base_ref(worktree))
         return await self._commit(worktree.repository, _base_ref(worktree)) if known else "HEAD"
 
@@ -183,4 +183,4 @@ def _entries(text: str) -> list[str]:
 
 
 def _count(text: str) -> int:
-    return int(text) if text.isdigit() else 0  # a binary file has no lines to count
+    return int(text) if text.isdigit() else 0  # git prints `-` for a binary file

@@ -1,4 +1,4 @@
-"""Mail for drills: `fake` takes every letter and keeps none, `fail` takes nothing at all."""
+"""Mail providers for drills: `fake` accepts every message and keeps none, `fail` refuses every call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class FakeMail:
     def send(self, *, sender: str, to: str, body: str) -> Message:
         return Message(self.ids.make("msg"), sender, to, body, self.clock.now())
 
-    def inbox(self, recipient: str) -> Sequence[Message]:  # noqa: ARG002  nobody has any
+    def inbox(self, recipient: str) -> Sequence[Message]:  # noqa: ARG002  every inbox is empty
         return ()
 
-    def check(self, recipient: str) -> Sequence[Message]:  # noqa: ARG002  nobody has any
+    def check(self, recipient: str) -> Sequence[Message]:  # noqa: ARG002  every inbox is empty
         return ()
 
     def read(self, message: str) -> Message:
@@ -32,7 +32,7 @@ class FakeMail:
 
 
 class FailMail:
-    def send(self, *, sender: str, to: str, body: str) -> Message:  # noqa: ARG002  it is refused, whatever it says
+    def send(self, *, sender: str, to: str, body: str) -> Message:  # noqa: ARG002  every message is refused
         raise _refused()
 
     def inbox(self, recipient: str) -> Sequence[Message]:  # noqa: ARG002

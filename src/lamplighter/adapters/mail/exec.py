@@ -1,4 +1,4 @@
-"""`exec:<script>`: mail kept by a script, one call an operation, JSON in and out."""
+"""The mail provider `exec:<script>`: a script keeps the mail, with one call per operation, JSON in and out."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class MailScriptFailed(LampError):
 
 @dataclass
 class ExecMail:
-    """Exit 0 is yes; 2 an operation the script does not know; anything else an error told on standard error."""
+    """Exit code 0 is success; 2 an operation the script does not know; any other an error, explained on stderr."""
 
     program: Program
     _running: bool = field(default=False, init=False)
@@ -36,7 +36,7 @@ class ExecMail:
         return self._list(["inbox", recipient])
 
     def check(self, recipient: str) -> Sequence[Message]:
-        """A script that knows no `check` is asked for the inbox: both only look."""
+        """Falls back to `inbox` for a script that does not know `check`: neither changes anything."""
         answer = self._call(["check", recipient])
         if answer.exit_code == UNKNOWN_OPERATION:
             return self.inbox(recipient)
@@ -55,7 +55,7 @@ class ExecMail:
         return self._succeeded(args, answer)
 
     def _call(self, args: Sequence[str], stdin: bytes = b"") -> Answer:
-        """Before the first call the script may bring up what it needs."""
+        """Calls `ensure-running` once before the first operation; the script need not know it."""
         if not self._running:
             answer = self.program.call(["ensure-running"])
             if answer.exit_code != UNKNOWN_OPERATION:
@@ -83,7 +83,7 @@ class ExecMail:
         return [self._read(args, row) for row in tree]
 
     def _message(self, args: Sequence[str], answer: Answer, sent: tuple[str, str, str] | None = None) -> Message:
-        """What was sent need not be told again: its id is enough."""
+        """The answer to `send` need only hold the id; sender, recipient and body default to what was `sent`."""
         tree = self._parsed(args, answer)
         if sent is not None and isinstance(tree, dict):
             tree = dict(zip(("from", "to", "body"), sent, strict=True)) | tree

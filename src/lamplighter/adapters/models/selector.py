@@ -1,4 +1,4 @@
-"""Picks a configuration by asking any model that speaks OpenAI's or Anthropic's protocol."""
+"""Selects a configuration by asking a model through OpenAI's or Anthropic's protocol."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,10 @@ class Endpoint:
 
 
 def endpoint_of(env: Mapping[str, str]) -> Endpoint | None:
-    """`LAMP_SELECTOR_MODEL` chooses the model; where it is asked comes with the keys that agent programs use, too."""
+    """The endpoint that `env` names; None without `LAMP_SELECTOR_MODEL`.
+
+    URL and key default to the variables that agent programs use too, such as `ANTHROPIC_API_KEY`.
+    """
     model = env.get("LAMP_SELECTOR_MODEL", "")
     if not model:
         return None
@@ -68,7 +71,7 @@ class ModelSelector:
                 said = await _asked(self._endpoint, instructions(candidates), question(payload))
         except TimeoutError:
             return NotSelected(f"{CALL_FAILED}: no answer within {self._limit.total_seconds():g} s")
-        except Exception as error:  # noqa: BLE001  whatever a model service does, the run goes on by its fallback
+        except Exception as error:  # noqa: BLE001  on any failure the run continues with its fallback
             return NotSelected(f"{CALL_FAILED}: {_told(error)}")
         return answer(said, candidates)
 
@@ -80,7 +83,7 @@ class CallFailed(Exception):
 async def _asked(endpoint: Endpoint, system: str, user: str) -> str | None:
     path, headers, body = _request(endpoint, system, user)
     url = endpoint.url.rstrip("/").removesuffix("/v1") + path
-    # The environment of this process is not the service's: proxies and keys in it were not meant for this call.
+    # trust_env=False: proxies and keys in this process's environment are not meant for this call.
     async with (
         httpx.AsyncClient(trust_env=False, timeout=None) as client,  # noqa: S113  the caller limits the whole call
         client.stream("POST", url, headers=headers, json=body) as response,
@@ -114,7 +117,7 @@ async def _bounded(response: httpx.Response) -> bytes:
 
 
 def _text(speaks: Speaks, body: Any) -> str | None:
-    """What the model said; None for a body that holds nothing it said."""
+    """The model's text; None when the body holds none."""
     try:
         match speaks:
             case Speaks.ANTHROPIC:

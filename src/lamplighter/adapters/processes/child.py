@@ -1,9 +1,9 @@
-"""The one way to run a child process and wait for its end: commands, checks, hooks, scripts, git.
+"""Runs a child process and waits for its end; used for all commands, checks, hooks, scripts and git.
 
-A call ends when the child ends, not when its pipes do: a helper that the child left behind may hold them for as long
-as it likes. The child gets no descriptor but 0, 1 and 2. At its time limit, when it writes too much, and when whoever
-waits is cancelled, it is ended with all it started, also what moved to a session of its own: each call has an id, and
-all that descends from its child carries it in the environment.
+A call ends when the child ends, not when its pipes close: a helper that the child left behind may hold them open for
+any time. The child gets no descriptors but 0, 1 and 2. At its time limit, when it writes too much, and when the caller
+is cancelled, the child is ended with every process it started, including those that moved to another process session:
+each call has an id, which all descendants of its child carry in their environment.
 """
 
 import contextlib
@@ -25,12 +25,12 @@ from lamplighter.kit.errors import LampError, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from concurrent.futures import Future  # it and asyncio cost a third of a short command's time
+    from concurrent.futures import Future  # importing it and asyncio takes a third of a short command's time
 
 LONGEST_OUTPUT = 32 << 20
 LONGEST_COMPLAINT = 64 << 10
 GRACE = timedelta(milliseconds=200)
-"""Between the request to end and the kill: git removes its lock files in less."""
+"""The time between TERM and KILL; git removes its lock files in less."""
 _REAP_SECONDS = 5.0
 _GLANCE_SECONDS = 0.05
 _CHUNK = 1 << 16
@@ -41,16 +41,16 @@ class Output(Enum):
     NONE = "none"
     """Not read at all."""
     END = "end"
-    """Standard output and standard error in one, the end of it."""
+    """The end of standard output and standard error, merged into one."""
     WHOLE = "whole"
-    """All of standard output, or TooMuchOutput; the end of standard error apart from it."""
+    """All of standard output, or TooMuchOutput; and, separately, the end of standard error."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """`work_dir` is ours where it is None.
+    """`work_dir` None is the current directory of this process.
 
-    `ends_helpers` ends also what the child left in its process group; else whatever it left behind goes on.
+    With `ends_helpers`, processes that the child left in its process group are killed when it ends; else they go on.
     """
 
     command: Sequence[str]
@@ -65,7 +65,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Ended:
-    """`exit_code` is the negative number of the signal for one that was killed."""
+    """`exit_code` is the negative signal number for a child that a signal killed."""
 
     exit_code: int
     output: bytes
@@ -94,7 +94,7 @@ class TooMuchOutput(LampError):
 
 
 async def run_child(call: Call) -> Ended:
-    """Raises NotStarted, TookTooLong and TooMuchOutput; cancelled, it returns when nothing of the child is left."""
+    """Raises NotStarted, TookTooLong and TooMuchOutput. When cancelled, it first ends all the child started."""
     import asyncio
 
     asked_to_stop, stop = _pipe(call)
@@ -104,18 +104,18 @@ async def run_child(call: Call) -> Ended:
             return await asyncio.shield(ending)
         except asyncio.CancelledError:
             stopping.close()
-            ending.add_done_callback(lambda done: done.exception())  # nobody asks for it any more
+            ending.add_done_callback(lambda done: done.exception())  # retrieved so that asyncio does not log it
             await asyncio.wait({ending})
             raise
 
 
 def run_child_here(call: Call) -> Ended:
-    """The same for a thread without an event loop: it waits."""
+    """Like `run_child`, but blocking, for threads without an event loop."""
     return _run(call, None)
 
 
 class _Stopped(Exception):
-    """Whoever waited for the child does not any more."""
+    """The caller of `run_child` was cancelled."""
 
 
 def _pipe(call: Call) -> tuple[int, int]:
@@ -126,7 +126,7 @@ def _pipe(call: Call) -> tuple[int, int]:
 
 
 def _in_thread(work: Callable[[], Ended]) -> "Future[Ended]":
-    """Not in the loop's own threads: those are few, and a child may take long."""
+    """Uses a thread of its own: the event loop's default threads are few, and a child may take long."""
     from concurrent.futures import Future
 
     done: Future[Ended] = Future()
@@ -134,7 +134,7 @@ def _in_thread(work: Callable[[], Ended]) -> "Future[Ended]":
     def fulfil() -> None:
         try:
             done.set_result(work())
-        except BaseException as error:  # noqa: BLE001  whoever waits gets it
+        except BaseException as error:  # noqa: BLE001  the waiting caller gets it
             done.set_exception(error)
 
     threading.Thread(target=fulfil, name="child").start()
@@ -142,7 +142,7 @@ def _in_thread(work: Callable[[], Ended]) -> "Future[Ended]":
 
 
 def _run(call: Call, asked_to_stop: int | None) -> Ended:
-    """`asked_to_stop` is closed here; its other end is closed by whoever wants the child ended."""
+    """Closes `asked_to_stop`; the caller closes the other end of that pipe to have the child ended."""
     child_id = os.urandom(8).hex()
     try:
         process = _start(call, child_id)
@@ -174,7 +174,7 @@ def _start(call: Call, child_id: str) -> "subprocess.Popen[bytes]":
     except OSError as error:
         where = f"{error.filename}: " if str(error.filename) == str(call.work_dir) else ""
         raise NotStarted(call.command[0], f"{where}{error.strerror or error}") from error
-    except ValueError as error:  # a zero byte in a word or a variable
+    except ValueError as error:  # a zero byte in an argument or a variable
         raise NotStarted(call.command[0], str(error)) from error
     descriptors.limit_child(process.pid)
     return process
@@ -182,7 +182,7 @@ def _start(call: Call, child_id: str) -> "subprocess.Popen[bytes]":
 
 @contextlib.contextmanager
 def _closing(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Close our ends of the pipes; Popen's own way would write what was not sent, and wait."""
+    """Close our ends of the pipes; Popen's own `__exit__` would flush unsent input and wait for the child."""
     try:
         yield
     finally:
@@ -193,7 +193,7 @@ def _closing(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 
 class _Exchange:
-    """The pipes of one child until its end."""
+    """Feeds and reads the pipes of one child until it ends."""
 
     def __init__(self, call: Call, process: "subprocess.Popen[bytes]", asked_to_stop: int | None) -> None:
         self._call = call
@@ -235,7 +235,7 @@ class _Exchange:
             selector.register(self._asked_to_stop, selectors.EVENT_READ, self._stop)
 
     def _wait(self, *, glance: bool) -> None:
-        """`glance` asks now and then, where the system does not tell of the end."""
+        """`glance` polls for the end of the child, for systems that give no pidfd."""
         deadline = self._monotonic() + self._call.limit.total_seconds()
         while not self._ended:
             left = deadline - self._monotonic()
@@ -249,7 +249,7 @@ class _Exchange:
 
     def _close(self, pipe: object) -> None:
         self._selector.unregister(pipe)  # type: ignore[arg-type]  # what _watch registered
-        pipe.close()  # type: ignore[attr-defined]  # only pipes come to an end
+        pipe.close()  # type: ignore[attr-defined]  # only handlers of pipes return False
 
     def _note_end(self, _fd: int) -> bool:
         self._ended = True
@@ -259,7 +259,7 @@ class _Exchange:
         raise _Stopped
 
     def _send(self, fd: int) -> bool:
-        """Whether there is more to send; a child that does not read what it is told is not wrong for that."""
+        """Whether there is more to send; a child that closes its standard input unread is no error."""
         try:
             self._unsent = self._unsent[os.write(fd, self._unsent[:_CHUNK]) :]
         except BlockingIOError:
@@ -284,7 +284,7 @@ class _Exchange:
         return chunk != b""
 
     def _take_the_rest(self) -> None:
-        """What stands in the pipes and no more: a helper may go on writing for ever."""
+        """Read what is left in the pipes, at most one pipe's size each: a helper may go on writing for ever."""
         for pipe, take in ((self._process.stdout, self._take_output), (self._process.stderr, self._take_complaint)):
             for _ in range(_LARGEST_PIPE // _CHUNK):
                 if pipe is None or pipe.closed or not take(pipe.fileno()):
@@ -292,7 +292,7 @@ class _Exchange:
 
 
 def _read(fd: int) -> bytes | None:
-    """Nothing at the end, None when there is nothing yet."""
+    """Empty at the end of the stream; None when nothing has arrived yet."""
     try:
         return os.read(fd, _CHUNK)
     except BlockingIOError:
@@ -300,7 +300,7 @@ def _read(fd: int) -> bytes | None:
 
 
 def _pidfd(pid: int) -> int:
-    """A descriptor that becomes readable when the child ends; -1 where the system has none to give."""
+    """A descriptor that becomes readable when the child ends; -1 when the system gives none."""
     try:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):
@@ -316,7 +316,7 @@ class _CarriesId:
 
 
 def _end_tree(process: "subprocess.Popen[bytes]", child_id: str) -> None:
-    """The child and all it started: asked, then killed. Whatever stands in the way, its process group is killed."""
+    """End the child and all it started, by TERM, then KILL; its process group is killed even if that fails."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
@@ -327,11 +327,11 @@ def _end_tree(process: "subprocess.Popen[bytes]", child_id: str) -> None:
 
     async def end() -> None:
         table = ProcessTable()
-        for _ in range(2):  # one that is just becoming another program has no environment for a moment
+        for _ in range(2):  # a process in the middle of exec has no environment to be recognised by
             await end_all(table, lambda found: members(found, roots, _CarriesId(child_id)), grace=GRACE)
 
     try:
-        with ThreadPoolExecutor(1) as thread:  # in this one there may be an event loop
+        with ThreadPoolExecutor(1) as thread:  # this thread may have a running event loop
             thread.submit(lambda: asyncio.run(end())).result()
     finally:
         _kill_group(process)
@@ -340,7 +340,7 @@ def _end_tree(process: "subprocess.Popen[bytes]", child_id: str) -> None:
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Only before it is waited for: until then nobody else can get its number."""
+    """Kill the process group, unless the child was reaped already: after that its number may be reused."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

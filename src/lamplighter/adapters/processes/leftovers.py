@@ -1,4 +1,4 @@
-"""What former starts left, processes that outlived their program and files: removed aside, for many starts at once."""
+"""Ends the processes and removes the files that earlier starts left, in the background and for many starts at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from lamplighter.kit.clock import Clock
 from lamplighter.kit.tasks import spawn
 from lamplighter.ports.sessions import GRACE
 
-AFTER = timedelta(seconds=1)  # a look at all processes costs more than a start does, and what is lit comes first
+AFTER = timedelta(seconds=1)  # listing all processes costs more than a start, and starts come first
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class _OfStarts:
 
 @dataclass
 class Leftovers:
-    """A new start need not wait for what its predecessor left running."""
+    """Works in the background, so that a new start need not wait for what its predecessor left running."""
 
     table: ProcessTable
     clock: Clock

@@ -1,4 +1,4 @@
-"""A pool's own check: a shell command in the pool's directory that prints how many instances are wanted."""
+"""Runs a pool's check: a shell command in the pool's directory that prints how many instances are wanted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class ShellPoolCheck:
     limit: timedelta = LIMIT
 
     async def __call__(self, loaded: LoadedCity, agent: Agent) -> int:
-        """Raises CheckFailed. At the limit it is ended with all it started."""
+        """The number of wanted instances. Raises CheckFailed; at the limit the check is ended with all it started."""
         name, place = agent.qualified_name, work_dir(loaded.city, agent)
         env = session_environment(loaded.city, agent, name, parent=self.env, preset={}, work_dir=place)
         command = agent.pool.check if agent.pool is not None else ""

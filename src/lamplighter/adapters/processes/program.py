@@ -1,4 +1,4 @@
-"""One call of an outside program: bytes in, bytes out, with a time limit, a size limit, and nothing left running."""
+"""Calls an outside program: bytes in, bytes out, with a time limit, a size limit, and its process group ended."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ class Answer:
     exit_code: int
     output: bytes
     complaint: str
-    """What it wrote to standard error, or the end of it."""
+    """The end of what it wrote to standard error."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """Runs in `directory` with `env`. `setting` is where a person named it."""
+    """Runs in `directory` with `env`. `setting` is the setting in city.toml that names the program."""
 
     path: str
     directory: Path
@@ -75,7 +75,7 @@ class Program:
 
 
 def script_path(script: str, city: Path, search: str | None) -> str:
-    """The script as it is run: below the city for a relative path, else looked for along `search`."""
+    """The path of the script: a relative one is below the city, a bare name that is not there is sought in `search`."""
     path = Path(script).expanduser()
     if path.is_absolute():
         return str(path)

@@ -1,4 +1,4 @@
-"""Noticing that shims have ended, any number of them, by one descriptor."""
+"""Watches for the end of any number of shims with one descriptor."""
 
 import asyncio
 import os
@@ -24,10 +24,10 @@ class _One:
 
 
 class ShimEnds:
-    """A shim writes its program's exit status into its session's directory, last of all: the system tells of that file.
+    """Uses inotify to see the exit file that a shim writes into its session's directory as its last act.
 
-    A shim that is killed writes none. So all of them are looked at every few seconds, which costs a system call each.
-    Where there is no inotify, or it has no more watches, each shim is watched by itself.
+    A shim that is killed writes none, so all shims are checked every few seconds, with one or two system calls each.
+    Where there is no inotify, or it has no more watches, each shim's process is watched by itself.
     """
 
     def __init__(self, exit_file: str, *, look_every: float = LOOK_S) -> None:
@@ -38,7 +38,7 @@ class ShimEnds:
         self._next_look: asyncio.TimerHandle | None = None
 
     def watch(self, home: Path, who: Identity, ended: Ended) -> Cancel:
-        """Call `ended` once, from the running loop, when the shim has ended or if it already has."""
+        """Call `ended` once, from the running loop, when the shim ends or if it already has; returns the cancel."""
         number = self._add(home)
         if number is None:
             return watch(who, ended)
@@ -46,7 +46,7 @@ class ShimEnds:
         if (home / self._exit_file).exists() or not may_live(who):
             self._forget(number)
             return asyncio.get_running_loop().call_soon(ended).cancel
-        return lambda: one.cancel()  # noqa: PLW0108  it is another one once the directory is gone
+        return lambda: one.cancel()  # noqa: PLW0108  `_directory_gone` replaces it
 
     def _add(self, home: Path) -> int | None:
         if not available():
@@ -77,7 +77,7 @@ class ShimEnds:
                 self._directory_gone(change.watch)
 
     def _directory_gone(self, number: int) -> None:
-        """It was removed, as a rule because its session was stopped: the process tells the rest."""
+        """Watch the process instead; the directory was removed, usually because its session was stopped."""
         one = self._watched.pop(number)
         one.cancel = watch(one.who, one.ended)
         self._close_if_unused()
@@ -113,7 +113,7 @@ class ShimEnds:
 
 
 def _is_gone(pid: int) -> bool:
-    """Cheaper than a look at its start time, for which the patrol's look at all sessions is good enough."""
+    """Cheaper than comparing start times: a reused pid is noticed when the patrol looks at all sessions."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
@@ -123,12 +123,12 @@ def _is_gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     except PermissionError:
-        return True  # another user's by now
+        return True  # the pid belongs to another user's process by now
     return False
 
 
 def reap(pid: int, wait: float = FIRST_TRY_S) -> None:
-    """Collect a child of ours that has ended, or is about to: it tells of its end a moment before."""
+    """Reap a child of this process; retries until it has exited, as a shim writes its exit file just before that."""
     try:
         found, _ = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

@@ -1,4 +1,4 @@
-"""One look at all processes of the machine: parents, start times, and the session each was started for."""
+"""Lists the processes of the machine: parents, start times, and the session each was started for."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSI
 from lamplighter.kit import descriptors
 
 ENV_CHILD_ID = "LAMP_CHILD_ID"
-"""The call of a child process that a process descends from; see adapters/child.py."""
+"""Holds the id of the call whose child the process descends from; see adapters/processes/child.py."""
 _PROC = Path("/proc")
 _PS_COLUMNS = "pid=,ppid=,stat=,lstart=,command="
 _PS_LIMIT_S = 10
@@ -22,7 +22,7 @@ _PART = 65536
 
 @dataclass(frozen=True)
 class Identity:
-    """A process and no other: a pid is used again, and start times begin anew with every boot."""
+    """Identifies one process for ever: pids are reused, and start times begin anew with every boot."""
 
     pid: int
     start: str
@@ -49,7 +49,7 @@ _NOBODY: Mapping[int, Process] = MappingProxyType({})
 
 
 def on_linux() -> bool:
-    """Asked at run time, so that a type check on one system covers the code for both."""
+    """A call and not `sys.platform`, so that a type check on one system covers the code for both."""
     return sys.platform.startswith("linux")
 
 
@@ -64,7 +64,7 @@ def boot_id() -> str:
 
 
 def identity_of(pid: int) -> Identity | None:
-    """Who runs as `pid` now; None for nobody, or for one that ended and only waits for its parent."""
+    """The process that has `pid` now; None when there is none or it is a zombie."""
     process = _one_from_proc(pid) if on_linux() else _one_from_ps(pid)
     return None if process is None or process.zombie else process.identity()
 
@@ -74,13 +74,17 @@ def is_alive(who: Identity) -> bool:
 
 
 def all_processes(known: Mapping[int, Process] = _NOBODY) -> Mapping[int, Process]:
-    """`known` is what an earlier look found: whose session a process was started for does not change with its life."""
+    """All processes by pid.
+
+    `known` is an earlier result, from which processes known to belong to a session take their marks: a process keeps
+    the session it was started for.
+    """
     found = _all_from_proc(known) if on_linux() else parse_ps(_ps("-A", "-E", "-ww"))
     return {process.pid: process for process in found}
 
 
 def parse_stat(text: str) -> Process | None:
-    """A line of `/proc/PID/stat`; the name stands in brackets and may hold brackets and blanks itself."""
+    """Parse a line of `/proc/PID/stat`; the name is in brackets and may hold brackets and blanks itself."""
     head, bracket, tail = text.rpartition(")")
     fields = tail.split()
     pid, _, name = head.partition(" (")
@@ -90,7 +94,7 @@ def parse_stat(text: str) -> Process | None:
 
 
 def parse_ps(text: str) -> Iterator[Process]:
-    """Lines of `ps` with `pid ppid stat lstart command`, the environment behind the command."""
+    """Parse lines of `ps` with `pid ppid stat lstart command`; the environment follows the command."""
     for line in text.splitlines():
         words = line.split()
         if len(words) < 9 or not (words[0].isdigit() and words[1].isdigit()):
@@ -110,14 +114,14 @@ def parse_ps(text: str) -> Iterator[Process]:
 
 
 def _one_from_proc(pid: int) -> Process | None:
-    found = _read(f"/proc/{pid}/stat", parts=1)  # it comes whole, and asking whether there is more costs as much again
+    found = _read(f"/proc/{pid}/stat", parts=1)  # one read gets it whole; a second would double the cost
     return None if found is None else parse_stat(found.decode(errors="replace"))
 
 
 def _read(path: str, parts: int = 1000) -> bytes | None:
-    """Without a file object, which would cost more than the reading; None where it is another's, or gone.
+    """Read without a file object, which would cost more than the read; None when it is gone or another user's.
 
-    Raises OutOfDescriptors: a process that cannot be looked at is not gone.
+    Raises OutOfDescriptors, because a process that cannot be looked at may still exist.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

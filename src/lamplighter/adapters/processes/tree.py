@@ -1,4 +1,4 @@
-"""Ending a session's processes for good: all descendants, and all that carry its mark in their environment."""
+"""Ends all processes of a session: its descendants, and all that carry its marks in their environment."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ class Marked(Protocol):
 
 @dataclass(frozen=True)
 class Marks:
-    """What the environment of a session's processes says: this start of it, or its name in this city."""
+    """Recognises a session's processes by their environment: the id of this start, or its name in this city."""
 
     session_id: str
     session: str
@@ -37,7 +37,7 @@ class Marks:
 
 
 class ProcessTable:
-    """Looks at all processes; askers that wait together share one look that began after they asked."""
+    """Lists all processes; callers that wait at the same time share one listing that begins after they asked."""
 
     def __init__(self) -> None:
         self._next: asyncio.Task[Mapping[int, Process]] | None = None
@@ -58,7 +58,7 @@ class ProcessTable:
 
 
 def members(table: Mapping[int, Process], roots: Iterable[Identity], marks: Marked) -> list[Process]:
-    """The roots, the marked, and all descendants of both, parents first; never this very process."""
+    """The roots, the marked, and all descendants of both, parents first, without this process and zombies."""
     children: dict[int, list[Process]] = {}
     for process in table.values():
         children.setdefault(process.parent, []).append(process)
@@ -76,12 +76,12 @@ def members(table: Mapping[int, Process], roots: Iterable[Identity], marks: Mark
 async def end_all(
     table: ProcessTable, choose: Members, *, grace: timedelta, ask: tuple[signal.Signals, ...] = (signal.SIGTERM,)
 ) -> bool:
-    """Ask by signal, wait up to `grace`, then KILL until a look finds none; True when none is left."""
+    """Send `ask`, wait up to `grace`, then KILL in a few rounds until none is found; True when none is left."""
     chosen = choose(await table.look())
     if not chosen:
         return True
     if grace > timedelta(0):
-        for number in (*ask, signal.SIGCONT):  # one that is stopped would sleep through the request
+        for number in (*ask, signal.SIGCONT):  # a stopped process would not handle the signals
             _signal(chosen, number)
         await all_ended([process.identity() for process in chosen], grace)
     for _ in range(_KILL_ROUNDS):
@@ -99,7 +99,7 @@ def _signal(processes: Iterable[Process], number: signal.Signals) -> None:
 
 
 def send(who: Identity, number: signal.Signals) -> bool:
-    """Signal that process and no successor of its pid; False when it is gone or not ours to signal."""
+    """Signal this process, never another that got its pid; False when it is gone or may not be signalled."""
     if not on_linux():
         return identity_of(who.pid) == who and _kill(who.pid, number)
     try:
@@ -120,7 +120,7 @@ def send(who: Identity, number: signal.Signals) -> bool:
 
 
 def _kill_unseen(who: Identity, number: signal.Signals) -> bool:
-    """Out of descriptors: the check by start time must do; without even one to look with, nobody is signalled."""
+    """Without a pidfd, check only the start time before the kill; False when no descriptor is free even for that."""
     try:
         return identity_of(who.pid) == who and _kill(who.pid, number)
     except Unavailable:

@@ -1,4 +1,4 @@
-"""Noticing at once that a process ended, also one that is not our child."""
+"""Watches for the end of processes, also of those that are not our children."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ _POLL_S = 0.05
 
 
 def watch(who: Identity, ended: Ended) -> Callable[[], None]:
-    """Call `ended` once, from the running loop, when `who` has ended or if it already has. Returns how to cancel."""
+    """Call `ended` once, from the running loop, when `who` ends or if it already has; returns the cancel function."""
     if not may_live(who):
         handle = asyncio.get_running_loop().call_soon(ended)
         return handle.cancel
@@ -26,7 +26,7 @@ def watch(who: Identity, ended: Ended) -> Callable[[], None]:
 
 
 def may_live(who: Identity) -> bool:
-    """False only for one that is known to be gone: while no descriptor is free to look with, nobody is."""
+    """False only if the process is known to have ended; True while no descriptor is free to look at it."""
     try:
         return is_alive(who)
     except Unavailable:
@@ -86,7 +86,7 @@ if sys.platform == "linux":
             fd = os.pidfd_open(who.pid)
         except ProcessLookupError:
             return loop.call_soon(ended).cancel
-        except OSError:  # out of descriptors, or a kernel without pidfds: slower beats blind
+        except OSError:  # out of descriptors, or a kernel without pidfds: poll instead
             return _watch_by_poll(who, ended)
         if descriptors.too_many_for_a_watch(fd):
             os.close(fd)
@@ -104,7 +104,7 @@ if sys.platform == "linux":
             ended()
 
         loop.add_reader(fd, fire)
-        if not may_live(who):  # it ended, and its pid went to another, between the look and the opening
+        if not may_live(who):  # it ended and its pid was reused between the first check and pidfd_open
             cancel()
             return loop.call_soon(ended).cancel
         return cancel

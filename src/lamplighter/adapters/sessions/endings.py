@@ -1,4 +1,4 @@
-"""The streams of names of ended sessions that a provider hands to its listeners."""
+"""Streams of the names of ended sessions, from a provider to its listeners."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ class Listener(AsyncIterator[SessionName]):
 
 
 class Endings:
-    """Every listener hears every name, from the moment it is made until it is let go."""
+    """Every listener gets every name from its creation on; one that is no longer referenced is dropped."""
 
     def __init__(self) -> None:
         self._listeners: WeakSet[Listener] = WeakSet()

@@ -1,4 +1,4 @@
-"""A provider whose every change fails: for drills of how a city behaves when nothing can be started."""
+"""A provider whose every change fails, for drills of how a city behaves when nothing can be started."""
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Sessions in memory, for tests and drills: they behave as real ones do, and can be told to misbehave."""
+"""Simulates sessions in memory, for tests and drills; they behave like real ones, and can be made to fail."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ class FakeSession:
 
 @dataclass
 class FakeWorld:
-    """What lives on the pretended machine: the sessions of all cities."""
+    """The simulated machine: the sessions of all cities."""
 
     sessions: dict[tuple[str, SessionName], FakeSession] = field(default_factory=dict)
     next_pid: int = 1000
@@ -37,7 +37,7 @@ def _echo(_provider: "FakeProvider", session: FakeSession, text: str) -> None:
 
 
 class FakeProvider:
-    """`calls` lists what was asked, in order. `no_start`, `no_stop` and `missing_programs` make calls fail."""
+    """`calls` lists the calls in order. `no_start`, `no_stop` and `missing_programs` make calls fail."""
 
     def __init__(
         self, clock: Clock, ids: IdSource, *, city: str, world: FakeWorld | None = None, program: Program = _echo
@@ -53,15 +53,15 @@ class FakeProvider:
         self._program = program
         self._endings = Endings()
 
-    # ── what happens to the pretended sessions ────────────────────────────────────────────────────────────────────
+    # ── what happens to the simulated sessions ────────────────────────────────────────────────────────────────────
 
     def end(self, name: SessionName, status: int = 0) -> None:
-        """Its program ends; the session stays as a zombie."""
+        """Its program ends; the session stays, no longer alive."""
         self.change(name, alive=False, exit_status=status)
         self._endings.announce(name)
 
     def vanish(self, name: SessionName) -> None:
-        """The session and all of it is gone, as after a reboot."""
+        """The session disappears completely, as after a reboot."""
         self.world.sessions.pop((self._city, name), None)
         self._endings.announce(name)
 

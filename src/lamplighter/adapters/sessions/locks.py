@@ -1,4 +1,4 @@
-"""Locks of sessions: inside this process by name, against other processes by file."""
+"""Locks of sessions: by name inside this process, by file against other processes."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ _POLL = timedelta(milliseconds=20)
 
 
 class NameLocks:
-    """A lock for each name, for as long as somebody holds or awaits it: runs bring ever new names."""
+    """One lock per name, kept only while a task holds or awaits it, because runs keep adding new names."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[SessionName, asyncio.Lock] = WeakValueDictionary()
@@ -28,7 +28,7 @@ class NameLocks:
 
 @contextlib.asynccontextmanager
 async def held(path: Path, *, clock: Clock, within: timedelta) -> AsyncIterator[None]:
-    """Hold the lock against all other processes. Raises ProviderUnavailable when it is not free `within` its time."""
+    """Hold the lock file against other processes. Raises ProviderUnavailable when it is not free `within` the time."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = clock.monotonic() + within.total_seconds()

@@ -1,4 +1,4 @@
-"""The directory of a session on disk: its record, its metadata, and room for what its provider keeps there."""
+"""Keeps a directory per session on disk: its record, its metadata, and the files of its provider."""
 
 import contextlib
 import fcntl
@@ -26,7 +26,7 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Record:
-    """One start of a session, as it was asked for."""
+    """One start of a session, as it was requested."""
 
     name: SessionName
     city: str
@@ -41,7 +41,7 @@ class Record:
 
 
 class Records:
-    """The sessions of one city and provider, a directory each; a directory appears whole or not at all."""
+    """The sessions of one city and provider, a directory each; a directory appears complete or not at all."""
 
     def __init__(self, root: Path, city: str) -> None:
         self.root = root
@@ -55,9 +55,9 @@ class Records:
         return self.root / session_name(name)
 
     def create(self, spec: SessionSpec, session_id: str, now: datetime, furnish: Callable[[Path], None]) -> Record:
-        """Replace what stands under that name by a new record; `furnish` adds the provider's files first.
+        """Replace whatever has that name by a new record; `furnish` adds the provider's files before it appears.
 
-        What stood there is gone under its name; its files stay until `clear_away`, for a start waits for none of that.
+        The old directory is only renamed, and deleted by `clear_away`, so that a start need not wait for that.
         """
         record = Record(
             spec.name, self._city, session_id, now, spec.work_dir, spec.takes_input, tuple(spec.process_names)
@@ -77,8 +77,8 @@ class Records:
         return record
 
     def read(self, name: SessionName) -> Record | None:
-        """None where there is none, where it is another city's, or where the file is damaged."""
-        path = f"{self._place}/{session_name(name)}/{_RECORD}"  # a hot path: joining costs as much as looking
+        """None when there is no record, it is another city's, or the file is damaged."""
+        path = f"{self._place}/{session_name(name)}/{_RECORD}"  # a hot path: joining paths costs as much as the stat
         known = self._records.get(name)
         stamp = _stamp(path)
         if stamp is None:
@@ -103,7 +103,7 @@ class Records:
                 yield record
 
     def remove(self, name: SessionName) -> None:
-        """Gone at once under its name; the files follow, so that a kill in between leaves no half session."""
+        """Rename the directory away, then delete it, so that a kill in between leaves no partial session."""
         self._set_aside(name)
         self.clear_away()
 
@@ -121,9 +121,9 @@ class Records:
         self._metas.pop(name, None)
 
     def sweep(self) -> None:
-        """Remove what a killed process left half made or half removed; what a living one is at is left to it.
+        """Remove directories that a killed process left half made or half removed, not those of a living process.
 
-        Raises Unavailable where the directory cannot be read.
+        Raises Unavailable when the directory of all sessions cannot be read.
         """
         try:
             names = os.listdir(self._place)  # noqa: PTH208  plain names are half the cost of paths
@@ -146,7 +146,7 @@ class Records:
     def meta(self, name: SessionName) -> Mapping[str, str]:
         path = f"{self._place}/{session_name(name)}/{_META}"
         stamp, known = _stamp(path), self._metas.get(name)
-        if stamp is None:  # most have none
+        if stamp is None:  # the session is gone
             return NOTHING
         if known is None or known[0] != stamp:
             found = _load(path) or {}
@@ -155,7 +155,7 @@ class Records:
         return known[1]
 
     def change_meta(self, name: SessionName, change: Callable[[dict[str, str]], object]) -> None:
-        """Read, change and replace under a lock: agents write their own marks from other processes."""
+        """Change it under a lock, because agents write their metadata from other processes. Raises SessionUnknown."""
         if self.read(name) is None:
             raise SessionUnknown(name)
         with locked(self.home(name), "meta"):
@@ -176,21 +176,21 @@ def locked(home: Path, what: str) -> Iterator[None]:
 
 
 def _at_work(name: str) -> bool:
-    """Whether a process that lives made this name."""
+    """Whether the process that made this name is still alive."""
     mark = name.split("-")[1]
     pid = mark.partition(".")[0]
     return pid.isdigit() and mark == _mark(int(pid))
 
 
 def _mark(pid: int) -> str:
-    """A process and no other, as a part of a file's name."""
+    """Identifies one process, also after its pid is reused, as a part of a file's name."""
     who = identity_of(pid)
     told = "" if who is None else f"{who.start} {who.boot}"
     return f"{pid}.{hashlib.sha256(told.encode()).hexdigest()[:12] if told else 'gone'}"
 
 
 def _discard(path: Path) -> None:
-    """A directory, or whatever else stood where one must be."""
+    """Delete a directory, or whatever else had its name."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -214,7 +214,7 @@ def _load(path: str) -> dict[str, Any] | None:
         return None
     except OSError as error:
         if descriptors.is_shortage(error):
-            raise descriptors.OutOfDescriptors from error  # it is there, and nobody can read it now
+            raise descriptors.OutOfDescriptors from error  # the file may exist, but cannot be read now
         return None
     return found if isinstance(found, dict) else None
 

@@ -1,4 +1,4 @@
-"""Bringing a fresh session to where it may be spoken to: dialogs answered, prompt shown, set-up commands run."""
+"""Makes a new session ready for input: answers dialogs, waits for the prompt, runs set-up commands."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ class Spoken(Protocol):
     """The part of a provider that settling needs."""
 
     async def screen(self, name: SessionName) -> str:
-        """What a person would see of it now, without what scrolled away: an answered question may linger there."""
+        """What a person would see now, without the scrollback, which may still hold a question already answered."""
         ...
 
     async def send_keys(self, name: SessionName, *keys: str) -> None: ...
@@ -28,7 +28,7 @@ class Spoken(Protocol):
 
 
 async def prepare(spec: SessionSpec, env: dict[str, str]) -> None:
-    """Overlay, copied files and the commands before the start. Raises SetupFailed."""
+    """Copy the overlay and files and run the commands before the start. Raises SetupFailed."""
     await asyncio.to_thread(staging.copy_in, spec)
     for command in spec.setup.before:
         await staging.run(command, work_dir=spec.work_dir, env=env, within=SETUP_LIMIT)
@@ -37,7 +37,7 @@ async def prepare(spec: SessionSpec, env: dict[str, str]) -> None:
 async def settle(
     provider: Spoken, spec: SessionSpec, env: dict[str, str], *, clock: Clock, alive: Callable[[], Awaitable[bool]]
 ) -> bool:
-    """Wait for readiness, run the commands after the start, nudge. False as soon as the program is found dead."""
+    """Wait for readiness, run the commands after the start, nudge. False when the program dies before it is ready."""
     if not await _ready(provider, spec, clock, alive):
         return False
     for command in spec.setup.after:
@@ -63,7 +63,7 @@ async def _ready(provider: Spoken, spec: SessionSpec, clock: Clock, alive: Calla
     last = ""
     while await alive():
         screen = await provider.screen(spec.name)
-        # Twice is enough for one that did not take the first keys.
+        # A dialog is answered at most twice, the second time in case it did not take the first keys.
         asked = answer(screen, [dialog for dialog in spec.dialogs if answered.count(dialog) < _ANSWERS])
         if asked is not None:
             if screen != last:

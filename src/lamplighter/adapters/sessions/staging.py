@@ -1,4 +1,4 @@
-"""What is done around a start on this machine: overlay, copied files, shell commands."""
+"""Prepares a start on this machine: copies the overlay and files, runs shell commands."""
 
 import os
 import shutil
@@ -15,11 +15,11 @@ _OUTPUT_KEPT = 500
 
 
 class SetupFailed(LampError):
-    """A command around the start failed; the start goes on or not as its caller decides."""
+    """A set-up step failed; the caller decides whether the start goes on."""
 
 
 def copy_in(spec: SessionSpec) -> None:
-    """Make the working directory ready; files that stand there are never overwritten by the overlay."""
+    """Prepare the working directory; the overlay never overwrites existing files."""
     work_dir = Path(spec.work_dir)
     work_dir.mkdir(parents=True, exist_ok=True)
     if spec.setup.overlay_dir:
@@ -50,7 +50,7 @@ def inside(work_dir: Path, destination: str) -> Path:
 
 
 def check_command(spec: SessionSpec) -> None:
-    """A program that cannot be found is an error of the start, not a crash a moment later."""
+    """Raises StartFailed for a program that cannot be found, which would otherwise look like a crash just after."""
     if not spec.command:
         raise StartFailed(spec.name, "it has no command")
     program = spec.command[0]
@@ -62,7 +62,7 @@ def check_command(spec: SessionSpec) -> None:
 
 
 async def run(command: str, *, work_dir: str, env: Mapping[str, str], within: timedelta) -> None:
-    """Run one shell command, ended at the limit with all it started. Raises SetupFailed with the end of its output."""
+    """Run one shell command; at the limit it is ended with all it started. Raises SetupFailed with its last output."""
     call = Call(
         ("/bin/sh", "-c", command), work_dir, env, within, output=Output.END, longest_output=_OUTPUT_KEPT
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which starts of sessions are watched, so that each end is told once and nothing is remembered for ever."""
+"""Records which starts of sessions are watched, so that each end is reported once and the record stays bounded."""
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
@@ -7,7 +7,7 @@ Cancel = Callable[[], None]
 
 
 class Watches:
-    """By session id. An ended one is remembered while its session is still shown, so that it is not told again."""
+    """Keyed by session id. An ended one is kept while its session is still shown, so that it is not reported again."""
 
     def __init__(self) -> None:
         self._running: dict[str, Cancel] = {}
@@ -17,7 +17,7 @@ class Watches:
         return session_id in self._running or session_id in self._ended
 
     def living(self, session_id: str) -> bool:
-        """Its end is watched and has not come: it lives, and need not be looked for."""
+        """Whether its end is watched and has not come; then it lives, and no look at the processes is needed."""
         return session_id in self._running
 
     def add(self, session_id: str, cancel: Cancel) -> None:

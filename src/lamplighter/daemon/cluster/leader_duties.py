@@ -1,4 +1,4 @@
-"""What one process does for all: for its city where no controller does it, and for its node where several share it."""
+"""Duties of one process for all: for its city if no controller does them, and for its node if several share it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class LeaderDuties:
     me: review.Worker
 
     def phases(self, city: City) -> list[Phase]:
-        """For whoever leads the city."""
+        """Phases for the process that leads the city."""
 
         async def end_stranded() -> list[str]:
             return await self.end_stranded(city.workers.lost_after)
@@ -35,7 +35,7 @@ class LeaderDuties:
         return [Phase("lost_nodes", end_stranded), Phase("old_nodes", self.prune, at_most_every=EVERY_MINUTE)]
 
     async def end_stranded(self, lost_after: timedelta) -> list[str]:
-        """Runs of nodes that did not come back in time have failed; returns them."""
+        """Fail the runs of nodes that have been gone for longer than `lost_after`; returns the runs."""
         now = self.clock.now()
         act = Act(ACTOR, now)
         ended = await self.store.transact(nodes.end_stranded, before=now - lost_after, ids=self.ids, act=act)
@@ -47,11 +47,11 @@ class LeaderDuties:
         return await self.store.transact(nodes.prune, before=self.clock.now() - FORGOTTEN_AFTER)
 
     def for_city(self, phase: Phase) -> Phase:
-        """Only while this process leads the city."""
+        """The phase, but run only while this process leads the city."""
         return _guarded(phase, self._leads)
 
     def for_node(self, phase: Phase) -> Phase:
-        """Only while this process leads its node."""
+        """The phase, but run only while this process leads its node."""
         return _guarded(phase, self._leads_node)
 
     async def _leads(self) -> bool:

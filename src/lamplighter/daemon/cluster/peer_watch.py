@@ -1,4 +1,4 @@
-"""Noticing at once that a working process died: each watches one other, in a ring, and buries it."""
+"""Notices at once that a working process died: each process watches the next one in a ring, and expires it."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from lamplighter.store.tx import Store
 WATCH = timedelta(seconds=1)
 UNEASY = timedelta(milliseconds=200)
 UNEASY_TURNS = 10
-"""After a burial, late writes of the dead are looked for this often: the server ends what it had been handed."""
+"""How many ticks after an expiry look for stale claims: the server still commits what the dead process had sent."""
 
 
 @dataclass
@@ -41,11 +41,14 @@ class PeerWatch:
         await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
 
     def until_next(self) -> timedelta:
-        """It has waited already, where there was somebody to watch."""
+        """Zero if there is a peer: the tick itself waits while it watches."""
         return timedelta(0) if self._watches else WATCH
 
     async def tick(self) -> list[str]:
-        """Watch the next in the ring for a while; returns whom it buried. Raises ProofLost, StoreUnavailable."""
+        """Watch the next process in the ring for a while; returns the owners it expired.
+
+        Raises ProofLost, StoreUnavailable.
+        """
         await asyncio.to_thread(self.proofs.check, self.me)
         others = [one.id for one in await self.store.read(owners.others, self.me)]
         other = successor(self.me, others)
@@ -53,7 +56,7 @@ class PeerWatch:
         if other is None:
             return await self._expire(uneasy=False)
         if await asyncio.to_thread(self.proofs.living, others) != frozenset(others):
-            return await self._expire(uneasy=True)  # whoever should have watched that one does not, or not yet
+            return await self._expire(uneasy=True)  # the process that should watch the dead one does not, or not yet
         if await self._watch(other):
             return await self._expire(uneasy=True)
         if self._uneasy:
@@ -62,7 +65,7 @@ class PeerWatch:
         return []
 
     async def _watch(self, other: str) -> bool:
-        """Cut short by whoever joins or leaves: the ring is another then."""
+        """Whether `other` died while watched; cut short when a process joins or leaves, since the ring changes then."""
         within = UNEASY if self._uneasy else WATCH
         waiting = asyncio.get_running_loop().run_in_executor(
             self.vigil.thread, lambda: self.vigil.ended(other, within=within.total_seconds())

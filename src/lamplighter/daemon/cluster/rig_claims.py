@@ -1,4 +1,4 @@
-"""What a process may take, kept in step with its configuration, its disk and the other nodes."""
+"""Keeps what a process may take in step with its configuration, its disk and the other nodes."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -17,8 +17,10 @@ from lamplighter.store.tx import Store
 
 @dataclass
 class RigClaims:
-    """`rigs` gives the paths of those it holds. One that answers for the whole city also takes what no node holds: a
-    rig that is nowhere must be told of, not waited for.
+    """`rigs` returns the paths of the rigs that this process holds, by name.
+
+    With `whole_city` the process also takes the work of rigs that no other node holds, so that a missing rig is
+    reported instead of waited for.
     """
 
     store: Store

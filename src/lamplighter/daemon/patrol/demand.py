@@ -1,4 +1,4 @@
-"""How many instances each pool needs: asked side by side, each with its own limit, and never waited for by a patrol."""
+"""How many instances each pool needs: checked in parallel, each with a time limit; a patrol never waits for a check."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ SIDE_BY_SIDE = 8
 
 @dataclass
 class Demand:
-    """`known` has what each pool's last check said; None for one that failed: unknown, so what runs is kept."""
+    """`known` has the result of each pool's last check; None (unknown) after a failed one: what runs is then kept."""
 
     check: PoolCheck
     work: Work
@@ -31,7 +31,7 @@ class Demand:
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
 
     def refresh(self, loaded: LoadedCity, pools: tuple[Agent, ...], floor: timedelta) -> None:
-        """Ask the pools that are due: those with a check of their own at most once in `floor`."""
+        """Start the checks that are due; a pool with a check of its own is asked at most once in `floor`."""
         now = self.clock.monotonic()
         names = {pool.qualified_name for pool in pools}
         for gone in self.known.keys() - names:
@@ -46,7 +46,7 @@ class Demand:
                 task.add_done_callback(lambda _, name=name: self._asking.pop(name, None))  # type: ignore[misc]  # a bound default
 
     async def settled(self) -> None:
-        """Until every check that was begun has its answer, or its limit."""
+        """Wait until every check that was started has its answer or has reached its time limit."""
         while self._asking:
             await asyncio.wait(list(self._asking.values()))
 

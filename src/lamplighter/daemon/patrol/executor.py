@@ -1,4 +1,4 @@
-"""Carries the patrol's actions out, one session at a time and many side by side, and tells what came of each."""
+"""Carries out the patrol's actions, in order for one session and in parallel for many, and records each result."""
 
 import asyncio
 from collections import deque
@@ -53,7 +53,7 @@ class Deed:
 
 @dataclass
 class ActionExecutor:
-    """`sight` is the patrol's: what an action changes is seen there at once."""
+    """`sight` is shared with the patrol, so that it sees at once what an action changed."""
 
     provider: SessionProvider
     workshop: Workshop
@@ -64,11 +64,11 @@ class ActionExecutor:
     sight: dict[SessionName, Seen]
     problems: dict[str, str] = field(default_factory=dict)
     done: deque[Deed] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-    last_words: dict[SessionName, str] = field(default_factory=dict)  # of sessions that were just heard to end
+    last_words: dict[SessionName, str] = field(default_factory=dict)  # of sessions whose end was just reported
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
 
     async def carry_out(self, actions: Sequence[Action]) -> bool:
-        """The actions of one session, in order; False when one failed and it is not worth trying again at once."""
+        """Carry out the actions of one session in order; False if one failed and should not be tried again at once."""
         building = self._begun(actions)
         try:
             for action in actions:
@@ -76,17 +76,17 @@ class ActionExecutor:
                     return False
         finally:
             if building is not None and not building.cancel() and not building.cancelled():
-                building.exception()  # read here where no start came to it; else whoever awaited it has told
+                building.exception()  # marks it as seen if no start awaited it; a start reports it itself
             self.patrol_history.flush_soon()
         return True
 
     def _begun(self, actions: Sequence[Action]) -> "asyncio.Future[SessionSpec | None] | None":
-        """What a start needs is built while the end before it is noted."""
+        """Start building the spec for a start while the actions before it, such as noting an end, are carried out."""
         names = [action.agent for action in actions if isinstance(action, Start)]
         return asyncio.ensure_future(self._build(names[0])) if len(actions) > 1 and names else None
 
     async def _build(self, name: str) -> SessionSpec | None:
-        """None where the configuration changed meanwhile, and no longer declares it."""
+        """Build the session's spec; None if the configuration changed meanwhile and no longer declares the agent."""
         roster = self.roster()
         declared = roster.declared.get(name)
         return None if declared is None else await asyncio.to_thread(self.workshop.build, roster.loaded, declared, name)
@@ -115,7 +115,7 @@ class ActionExecutor:
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _counts(self, session: SessionName) -> bool:
-        """A start after a stop that somebody wished is nobody's crash."""
+        """Whether a start counts towards quarantine: one after a deliberate stop does not."""
         lives = self.patrol_history.of(session).lives
         return not lives or not lives[-1].wished
 
@@ -143,7 +143,10 @@ class ActionExecutor:
         return True
 
     async def _is_there(self, session: SessionName) -> bool:
-        """Somebody else started it first; the next look adopts it."""
+        """Update `sight` with the session as it is now; True if it exists.
+
+        The next look adopts a session that another process started.
+        """
         seen = await self.provider.see(session)
         if seen is not None:
             self.sight[session] = seen
@@ -151,7 +154,7 @@ class ActionExecutor:
 
     def _not_started(self, session: SessionName, name: str, reason: str, error: LampError, at: datetime) -> None:
         self.problems[f"agent {name}"] = error.message
-        counted = not isinstance(error, OutOfDescriptors)  # it is this process's trouble, and nobody's crash
+        counted = not isinstance(error, OutOfDescriptors)  # this process lacks descriptors; the agent did not crash
         self.patrol_history.failed(name, session, reason, error, at=at, counted=counted)
         log.get().warning("agent.start_failed", agent=name, session=session, error=error.message, hint=error.hint)
 
@@ -168,7 +171,7 @@ class ActionExecutor:
         return True
 
     async def kill(self, session: SessionName, agent: str, by: str) -> bool:
-        """End it at once, because a person said so."""
+        """End the session at once, because a person asked for it."""
         try:
             return await self._end(session, agent, "agent.killed", f"killed by {by}", grace=timedelta(0))
         finally:
@@ -204,7 +207,7 @@ class ActionExecutor:
         return True
 
     def _asker(self, action: Restart) -> str:
-        """The person who asked for it, where it was one; an agent asks by a mark without a name."""
+        """The person who asked for the restart, else empty: an agent asks by a mark without a name."""
         seen = self.sight.get(action.session)
         mark = "" if seen is None else seen.meta.get(meta.RESTART_REQUESTED, "")
         return mark.removeprefix("by ") if mark.startswith("by ") else ""
@@ -226,7 +229,7 @@ class ActionExecutor:
         if action.session_id:
             self.patrol_history.noted(action.session, crash_noted=action.session_id)
         log.get().warning("agent.crashed", agent=action.agent, session=action.session, status=action.exit_status)
-        await self.patrol_history.flush()  # before its output is replaced by its successor's
+        await self.patrol_history.flush()  # before the next session's output replaces this one's
         return True
 
     async def _quarantine(self, action: Quarantine) -> bool:
@@ -261,7 +264,7 @@ class ActionExecutor:
         return await self._is_there(action.session)
 
     async def _free(self, instance: str) -> None:
-        """A pool's instance that will not return holds no work back."""
+        """Put back the beads of a pool instance that will not return."""
         try:
             freed = await self.work.free(instance)
         except LampError as error:

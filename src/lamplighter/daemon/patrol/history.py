@@ -1,4 +1,4 @@
-"""What the patrol remembers: at hand in memory, on record in the store as soon as it takes it."""
+"""The patrol's history of sessions: kept in memory, and recorded in the store as soon as that is available."""
 
 import asyncio
 from collections.abc import Mapping
@@ -35,7 +35,10 @@ class Where:
 
 @dataclass
 class PatrolHistory:
-    """Agents are kept alive while the store is away: what could not be recorded waits, in order, for its return."""
+    """Agents are kept alive while the store is away: facts wait, in order, until it is back.
+
+    With more than MOST_PENDING waiting, each new fact drops the oldest.
+    """
 
     store: Store
     clock: Clock
@@ -51,7 +54,7 @@ class PatrolHistory:
     _soon: asyncio.Task[None] | None = None
 
     async def load(self, window: timedelta, *, keep_quarantine: bool) -> None:
-        """What earlier controllers left. Without `keep_quarantine` starts of theirs do not count."""
+        """Load what earlier controllers recorded. Without `keep_quarantine` their starts do not count."""
         found = await self.store.read(sessions.remembered, since=self.clock.now() - max(window, timedelta(days=1)))
         self.open_ids = dict(found.open_ids)
         self.histories = {
@@ -62,7 +65,10 @@ class PatrolHistory:
         return self.histories.get(session, _BLANK)
 
     def began(self, agent: str, seen: Seen, reason: str, *, at: datetime, counted: bool, told: bool = True) -> None:
-        """`told` is false for a session that somebody else started: it was told then, or nobody knows."""
+        """Record a start, or with `told` false the adoption of a session that another process started.
+
+        That process may have reported the start itself.
+        """
         self.histories[seen.name] = self.of(seen.name).started(at, counted=counted)
         self.open_ids[seen.name] = seen.session_id
         start = AgentStart(self.ids.make("ast"), seen.name, agent, seen.session_id, at, reason, counted=counted)
@@ -88,7 +94,7 @@ class PatrolHistory:
         self.add(session, Ended(session, session_id, end, wished, events))
 
     def noted(self, session: SessionName, *events: NewEvent, **told: object) -> None:
-        """`crash_noted` or `quarantine_noted`, as the history calls them."""
+        """Set `crash_noted` or `quarantine_noted` in the session's history, and record it with the events."""
         self.histories[session] = replace(self.of(session), **told)  # type: ignore[arg-type]  # its fields by name
         self.add(session, Noted(session, self.histories[session], events))
 
@@ -96,7 +102,7 @@ class PatrolHistory:
         self.add(session, Told(event))
 
     def cleared(self, session: SessionName) -> None:
-        """A person lifted its quarantine; the store was told by whoever did."""
+        """A person lifted the quarantine; the process that did so has already recorded it in the store."""
         self.histories[session] = self.of(session).cleared()
 
     def event(self, kind: str, agent: str, message: str, payload: Mapping[str, object] | None = None) -> NewEvent:
@@ -104,7 +110,7 @@ class PatrolHistory:
         return Act(ACTOR, self.clock.now()).event(kind, subject=agent, message=message, payload=given)
 
     def turn(self, session: SessionName) -> None:
-        """What happens to it from now on is recorded behind that of sessions whose turn was earlier, if together."""
+        """Give the session the next turn: facts flushed together are recorded in the order of their sessions' turns."""
         self._last_turn += 1
         self.turns[session] = self._last_turn
 
@@ -114,24 +120,24 @@ class PatrolHistory:
             del self._pending[0]
 
     def flush_soon(self) -> None:
-        """Record what waits, and nobody waits for that: an agent that ends meanwhile is relit before it is done."""
+        """Record pending facts in the background, so that relighting an agent does not wait for the store."""
         if self._soon is None:
             self._soon = spawn(self._flush_aside(), name="agents' records")
 
     async def _flush_aside(self) -> None:
-        await asyncio.sleep(0)  # who comes in this same turn of the loop is served along
+        await asyncio.sleep(0)  # facts added in the same turn of the event loop are written along
         self._soon = None
         try:
             await self.flush()
-        except LampError as error:  # whoever looks at all agents next is told the same, and acts on it
+        except LampError as error:  # only logged here; a later flush by `tick` raises its own errors
             log.get().warning("agents.unrecorded", error=error.message)
 
     async def flush(self) -> None:
-        """Record what waits; what happened side by side in the order it was decided.
+        """Record the pending facts; those of actions that ran in parallel in the order they were decided.
 
-        Whoever comes while it is written waits for the next writing.
+        Facts added during a write are recorded by the next flush, which waits for that write.
         """
-        await asyncio.sleep(0)  # what ended in this same turn of the loop belongs together
+        await asyncio.sleep(0)  # facts of the same turn of the event loop are written together
         async with self._writing:
             facts, self._pending = self._pending, []
             if not facts:

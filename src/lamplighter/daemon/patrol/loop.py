@@ -1,4 +1,4 @@
-"""The patrol: looks, lets the one pure function decide, and has its actions carried out; an end is answered at once."""
+"""The patrol: looks at sessions, lets the pure `plan` decide, has actions carried out, and reacts at once to ends."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
@@ -23,7 +23,7 @@ from lamplighter.ports.agents import PoolCheck, Work, Workshop
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.store.sessions import SessionEnd
 
-FEW = 8  # ended sessions that are looked at one by one; for more a look at all is cheaper
+FEW = 8  # up to this many ended sessions are looked at one by one; for more, a look at all is cheaper
 SOONEST = timedelta(milliseconds=20)
 LATEST = timedelta(hours=1)
 AGAIN = timedelta(seconds=1)
@@ -32,7 +32,10 @@ ADOPTED = "found running"
 
 @dataclass
 class Patrol:
-    """`tick` looks at everything; `run` answers ends and due times between ticks. One of them decides at a time."""
+    """`tick` looks at everything; `run` reacts to ends and due times between ticks.
+
+    A tick and a relight may overlap; their decisions cannot, because `_decide` does not await.
+    """
 
     roster: Roster
     provider: SessionProvider
@@ -47,10 +50,10 @@ class Patrol:
     wanted: Wanted = field(default_factory=Wanted)
     _busy: frozenset[SessionName] = frozenset()
     _under_way: dict[SessionName, asyncio.Task[None]] = field(default_factory=dict)
-    _ended: set[SessionName] = field(default_factory=set)  # heard to end, and not yet looked at
-    _done: set[SessionName] = field(default_factory=set)  # changed by an action, and not yet thought about
-    _later: set[SessionName] = field(default_factory=set)  # heard to end while an action was under way with them
-    _touched: set[SessionName] = field(default_factory=set)  # changed since the look under way began
+    _ended: set[SessionName] = field(default_factory=set)  # reported as ended, and not yet looked at
+    _done: set[SessionName] = field(default_factory=set)  # changed by an action, and not yet decided upon
+    _later: set[SessionName] = field(default_factory=set)  # reported as ended while an action was under way
+    _touched: set[SessionName] = field(default_factory=set)  # changed since the last look at all began
     _look_at: datetime | None = None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _due: asyncio.Event = field(default_factory=asyncio.Event)
@@ -78,7 +81,7 @@ class Patrol:
 
     @property
     def problems(self) -> dict[str, str]:
-        """What stands in the way of single agents and pools, for `lamp status`."""
+        """Problems of single agents and pools, of records and of the provider, for `lamp status`."""
         found = dict(self.executor.problems)
         found |= {f"pool {name}": text for name, text in self.demand.problems.items()}
         if self.patrol_history.problem:
@@ -88,7 +91,7 @@ class Patrol:
         return found
 
     def swap(self, roster: Roster) -> None:
-        """Another configuration from now on; what is remembered stays."""
+        """Use another configuration from now on; histories are kept."""
         self.roster = roster
         known = {f"agent {name}" for name in roster.declared}
         for name in self.executor.problems.keys() - known:
@@ -97,11 +100,11 @@ class Patrol:
     # ── deciding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def tick(self) -> None:
-        """One look at all sessions, and what follows from it. Raises ProviderUnavailable."""
+        """Look at all sessions once and start the actions that follow. Raises ProviderUnavailable."""
         async with self._ticking:
             await self._load()
             self.demand.refresh(self.roster.loaded, self.roster.pools, self.roster.city.daemon.patrol_interval)
-            self._forget_changes()  # before the look: what changes while it lasts is newer than what it finds
+            self._forget_changes()  # before the look: changes during it are newer than what it finds
             self._keep(await self.provider.seen())
             self._adopt()
             busy = await self._busy_instances()
@@ -112,7 +115,10 @@ class Patrol:
         await self.patrol_history.flush()
 
     async def relight(self, ended: set[SessionName], done: Iterable[SessionName] = ()) -> None:
-        """Look at those that ended, and at them alone; do what follows for them, and for those an action changed."""
+        """Look only at the sessions that ended, and decide for them and for those in `done`, which an action changed.
+
+        With more than FEW of them, or agents that depend on others, it makes a whole tick instead.
+        """
         report = set(ended)
         if len(report) > FEW or any(agent.depends_on for agent in self.wanted.agents):
             await self.tick()
@@ -126,7 +132,10 @@ class Patrol:
         self._decide(replace(self.wanted, agents=agents), sight, whole=False)
 
     async def kill(self, session: SessionName, by: str) -> bool:
-        """End a session at once, for a person; after whatever is under way with it. It is started again if wanted."""
+        """End a session without grace, because a person asked for it; False if there is no such session.
+
+        Waits first for an action under way with the session. It is started again if it is wanted.
+        """
         while (busy := self._under_way.get(session)) is not None:
             await asyncio.wait({busy})
         seen = await self.provider.see(session)
@@ -142,15 +151,15 @@ class Patrol:
         self._look_again(self.clock.now())
 
     async def run(self) -> None:
-        """Until cancelled: whatever ends is looked at now, and whatever falls due when it does."""
-        endings = self.provider.ended()  # before anything is looked at: what ends from now on is heard
+        """Until cancelled, look at sessions as soon as they end, and at all sessions when something falls due."""
+        endings = self.provider.ended()  # before the first look, so that no end after it is missed
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen(endings), name="endings")
             group.create_task(every(lambda: LATEST, self._react, clock=self.clock, wake=self._wake), name="react")
             group.create_task(every(self._until_due, self._look_if_due, clock=self.clock, wake=self._due), name="due")
 
     async def settled(self) -> None:
-        """Until nothing more follows by itself: for a pass that is made once."""
+        """Tick until no more actions follow: for a patrol that makes a single pass."""
         await self._rest()
         while self._ended or self._done or self._is_due():
             await self.tick()
@@ -163,7 +172,7 @@ class Patrol:
             await asyncio.wait(list(self._under_way.values()))
 
     async def close(self) -> None:
-        """No more decisions; what is under way is ended where it stands, and adopted by whoever comes next."""
+        """Decide nothing more and cancel the actions under way; the next controller adopts their sessions."""
         self._closed = True
         await self.demand.close()
         for task in list(self._under_way.values()):
@@ -181,7 +190,7 @@ class Patrol:
             self._loaded = True
 
     def _keep(self, found: Mapping[SessionName, Seen]) -> None:
-        """What was seen, save of sessions that something changed meanwhile: what it left in sight is newer."""
+        """Put what was found into `sight`, except for sessions that changed meanwhile: their entries are newer."""
         newer = self._touched | self._under_way.keys()
         for name in [name for name in self.sight if name not in found and name not in newer]:
             del self.sight[name]
@@ -194,7 +203,10 @@ class Patrol:
         self._touched.clear()
 
     def _adopt(self, names: Iterable[SessionName] | None = None) -> None:
-        """Living sessions whose start is not on record: another controller's, or one that died before it wrote it."""
+        """Record living sessions without a recorded start.
+
+        Another controller started them, or one that died before it recorded the start.
+        """
         for name in list(self.sight) if names is None else names:
             seen = self.sight.get(name)
             if seen is None or not seen.alive or is_runs(seen) or name in self._under_way:
@@ -209,7 +221,7 @@ class Patrol:
             log.get().info("agent.adopted", agent=agent_of(seen), session=name, pid=seen.pid)
 
     async def _look_at_one(self, name: SessionName) -> None:
-        """How it is and, for one that was alive, what it said last: asked together, for a relight waits for both."""
+        """Look at one session and, if it was alive, read its last output at the same time: a relight needs both."""
         before = self.sight.get(name)
         if before is None or not before.alive:
             seen = await self.provider.see(name)
@@ -239,7 +251,7 @@ class Patrol:
             verdict.until for verdict in self.verdicts.values() if verdict.until is not None and verdict.until > now
         ]
         if not whole and self._look_at is not None:
-            dues.append(self._look_at)  # a look at all that somebody asked for is not made by a look at a few
+            dues.append(self._look_at)  # a look at a few does not replace a look at all that was asked for
         self._look_again(min(dues, default=None))
         grouped: dict[SessionName, list[Action]] = {}
         for action in made.actions:
@@ -250,7 +262,7 @@ class Patrol:
             self._under_way[session] = task
 
     async def _guard(self, session: SessionName, work: Awaitable[bool]) -> None:
-        """What is under way with a session; when it is done, and did not fail, the session is looked at anew."""
+        """Await the work on a session and contain its errors; if it was done, have the session decided upon anew."""
         worth_a_look = False
         try:
             worth_a_look = await work
@@ -278,7 +290,7 @@ class Patrol:
             self._wake.set()
 
     def _put_off(self, ended: set[SessionName]) -> None:
-        """One that an action changes just now is looked at when that is done."""
+        """Sessions with an action under way are looked at when that action is done."""
         self._later |= ended & self._under_way.keys()
 
     def _until_due(self) -> timedelta:
@@ -302,7 +314,7 @@ class Patrol:
             await self._tried(self.relight(ended, done))
 
     async def _tried(self, look: Awaitable[None]) -> None:
-        """A provider that does not answer is asked again soon."""
+        """Await a look; if it fails with a LampError, look at all sessions again after AGAIN."""
         try:
             await look
         except LampError as error:

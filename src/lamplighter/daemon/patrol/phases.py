@@ -13,7 +13,7 @@ HOURLY = timedelta(hours=1)
 
 
 def agent_phases(patrol: Patrol) -> list[Phase]:
-    """What the patrol's present configuration asks for; new beads wake its pools, not a look at every session."""
+    """The phases for the patrol's present configuration; new beads wake the pool checks, not a look at all sessions."""
     phases = [Phase("agents", patrol.tick, topics=(sessions.TOPIC,))]
     if patrol.roster.pools:
 

@@ -1,4 +1,4 @@
-"""Outbox kinds of the agent pipeline: enrich, execute, artifacts, notices, the end of sessions."""
+"""Handlers for the outbox kinds of the agent pipeline: enrich, execute, artifacts, notices, the end of sessions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,7 +43,10 @@ class AgentHandlers:
         crash_point(CrashPoint.RUN_AFTER_ENRICHED)
 
     async def execute(self, item: Item, row: RunRow) -> None:
-        """The model, where one is asked, is asked before anything is written: a crash asks it again, no more."""
+        """Start the run, or hand it on if this process does not hold its rig.
+
+        If a model chooses the target, it is asked before anything is written: after a crash it is only asked again.
+        """
         target = await self._target(item, row)
         rig = await self.store.read(executing.rig_of, target, row)
         if rig is not None and not self.active.holds(rig):
@@ -56,7 +59,7 @@ class AgentHandlers:
             self.worker.begin(started)
 
     async def write_artifact(self, item: Item) -> None:
-        """Its key is the same for every try, so a repeated write replaces what it wrote before."""
+        """The artifact's key is the same for every try, so a repeated write replaces the earlier one."""
         what = await self.store.read(artifacts.to_write, item)
         if what is None:
             await self.store.transact(outbox.done, item, self.clock.now())
@@ -66,7 +69,10 @@ class AgentHandlers:
         await self.store.transact(artifacts.was_written, item, what, self._act())
 
     async def stop_session(self, item: Item) -> None:
-        """Only the machine it lives on can end it; the worker that let it go has often done so already."""
+        """End the session; other nodes put the item off, because only the session's own node can end it.
+
+        The worker that held the run has often ended the session already.
+        """
         node, run = item.payload.get("node"), item.payload["session"]
         now = self.clock.now()
         if node not in {None, self.worker.me.node}:
@@ -77,7 +83,10 @@ class AgentHandlers:
         await self.store.transact(outbox.done, item, self.clock.now())
 
     async def notify(self, item: Item) -> None:
-        """With nobody to tell there is nothing to do; what cannot be sent from here says so on its item."""
+        """Settle the item if there are no recipients; else raise Unavailable, since nothing here can send notices.
+
+        The error is then kept on the item.
+        """
         row = await self.store.read(lambda tx: tx.runs.get(item.payload["run"]))
         told = () if row is None else review.snapshots_of(row.run).policies.notify.to
         if told or self.active.city.notifications.slack_channel:

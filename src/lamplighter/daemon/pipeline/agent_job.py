@@ -1,4 +1,4 @@
-"""Agent runs under way: a session started once, followed to its end, judged, and let go with all that it left."""
+"""Agent runs under way: starts a run's session once, follows and judges it to its end, and releases what it used."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ TAIL = 16_000
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a run works, and why not apart from others where that was wished."""
+    """Where a run works and how it is isolated; `why` explains a missing worktree or an unknown isolation."""
 
     work_dir: Path
     isolation: str
@@ -56,7 +56,7 @@ class _Place:
 
 @dataclass
 class AgentRuns:
-    """The sessions of runs on this machine; a run's session has its id for a name, so that it is started once."""
+    """The sessions of runs on this machine; a session is named by its run's id, so that it is started only once."""
 
     store: Store
     clock: Clock
@@ -74,7 +74,10 @@ class AgentRuns:
     # ── working ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def work(self, row: RunRow) -> review.Ending | None:
-        """From wherever the run stands to its end; None for one that ended otherwise. What is away is waited for."""
+        """Carry the run from its current stage to its end; None if something else ended it.
+
+        While something it needs is unavailable, it waits and tries again.
+        """
         self._listen()
         for waits in itertools.count():
             try:
@@ -96,12 +99,12 @@ class AgentRuns:
             begun = await self._begun(fresh, plan)
         except LampError as error:
             if isinstance(error, Unavailable) and not isinstance(error, OutOfDescriptors):
-                raise  # what is away is waited for
+                raise  # `work` waits and tries again
             return _not_begun(error)
         return await self._follow(begun, plan)
 
     async def _plan_if_any(self, row: RunRow) -> RunPlan | None:
-        """A session that is up goes on, also where the configuration that it was started by is another by now."""
+        """None if the run can no longer be planned: its session goes on even if its configuration changed meanwhile."""
         try:
             return await self._plan(row)
         except CannotRun as error:
@@ -115,7 +118,7 @@ class AgentRuns:
         if row.facts.configuration is not None and chosen is None:
             raise CannotRun("missing_configuration", f"Configuration `{row.facts.configuration}` is gone.")
         env = (chosen or Configuration(name="-")).env
-        # Aside: it looks for programs along PATH, which may lead over slow disks.
+        # In a thread: it searches PATH for programs, and PATH may include slow disks.
         return await asyncio.to_thread(
             run_plan, self.active.city, automation, chosen, lambda command: self.workshop.installed(command, env)
         )
@@ -123,7 +126,10 @@ class AgentRuns:
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _begun(self, row: RunRow, plan: RunPlan) -> RunRow:
-        """Its session is up and on record: now, by an earlier try, or by a process that died before it told."""
+        """Make sure that the session is started and recorded.
+
+        An earlier try, or a process that died before it recorded the session, may have started it already.
+        """
         name = SessionName(row.run.id)
         seen = await self.sessions.see(name)
         place = _Place(Path(), "unknown", "taken up after a crash")
@@ -137,7 +143,7 @@ class AgentRuns:
         return fresh
 
     async def _on_record(self, row: RunRow, seen: Seen, place: _Place) -> RunRow:
-        """May come after the run's end: a program can complete it while nobody has told of its start yet."""
+        """Record the session; the run may have ended by then, since its program can complete it before this record."""
         began = executing.Began(self._session_row(row.run, seen), place.isolation, place.why)
         return await self.store.transact(executing.began, row.run.id, began, Act(self.me.actor, self.clock.now()))
 
@@ -154,7 +160,7 @@ class AgentRuns:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await asyncio.wait({starting})  # called off meanwhile: whoever stops it must find it
+            await asyncio.wait({starting})  # called off meanwhile: the stop that follows must find the session
             starting.exception()
             raise
         except SessionAlive:
@@ -197,7 +203,7 @@ class AgentRuns:
         seen = await self._look(row, ended)
         while isinstance(judged := await self._judged(row, transcript, seen), Leave):
             await self.clock.wait(ended, at_most=self._pause(row.run))
-            ended.clear()  # before the look: an end that comes while looking is not lost
+            ended.clear()  # before the look, so that an end during the look is not lost
             seen = await self._look(row, ended)
         if (await self.store.read(review.get, row.run.id)).run.ended:
             return None
@@ -222,7 +228,7 @@ class AgentRuns:
         return replace(ending, exit_code=seen.exit_status, output_tail=tail, duration=took)
 
     async def look(self, row: RunRow) -> SessionSeen:
-        """Raises LampError where the session cannot be asked about."""
+        """The session's present state. Raises LampError if the provider cannot tell."""
         seen = await self.sessions.see(SessionName(row.run.id))
         if seen is None:
             return SessionSeen(SessionState.MISSING)
@@ -230,7 +236,7 @@ class AgentRuns:
         return SessionSeen(state, seen.alive or None, seen.last_activity, seen.exit_status)
 
     async def _look(self, row: RunRow, ended: asyncio.Event) -> SessionSeen:
-        """A program that has just ended is dead before its exit status is on disk: that is waited for, not for long."""
+        """As `look`, but waits up to STATUS_WAIT for the exit status, which is on disk only after the program's end."""
         seen = await self.look(row)
         if seen.state is SessionState.ENDED and seen.exit_status is None:
             await self.clock.wait(ended, at_most=STATUS_WAIT)
@@ -250,10 +256,10 @@ class AgentRuns:
             spent,
         )  # fmt: skip
 
-    # ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── releasing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def stop_after_grace(self, run: str) -> None:
-        """A completed run's program may say its last words; then it is let go."""
+        """Give the program of a completed run LAST_WORDS to finish by itself, then release the run."""
         ended = self._ended.setdefault(run, asyncio.Event())
         until = self.clock.monotonic() + review.LAST_WORDS.total_seconds()
         while (seen := await self.sessions.see(SessionName(run))) is not None and seen.alive:
@@ -265,13 +271,13 @@ class AgentRuns:
         await self.release(run)
 
     def hurry(self) -> None:
-        """The city stops: last words are cut short."""
+        """End all waits of `stop_after_grace`, because the city stops."""
         self._hurried = True
         for ended in self._ended.values():
             ended.set()
 
     async def release(self, run: str, *, grace: timedelta = GRACE) -> None:
-        """End what is left of its session, tree and all; record its end; free its files and worktree. May be repeated.
+        """End the session with its process tree, record the end, free the run's worktree and files. May be repeated.
 
         Raises StopFailed, Unavailable.
         """
@@ -318,7 +324,7 @@ class AgentRuns:
         await self.store.transact(executing.worktree_settled, row.run.id, None, act)
 
     async def tidy(self, held: frozenset[str], *, before: datetime) -> None:
-        """Let go of sessions whose run ended by then and that nobody holds here: their worker died in between."""
+        """Release sessions whose run is gone or ended by `before` and not in `held`: their worker died in between."""
         found = {str(name) for name, seen in (await self.sessions.seen()).items() if seen.meta.get(meta.RUN) == name}
         for run in sorted(await self.store.read(review.over_among, found - held, before)):
             await self.release(run)
@@ -330,7 +336,7 @@ class AgentRuns:
             self._listening = None
         await self.sessions.close()
 
-    # ── hearing ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── listening ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _listen(self) -> None:
         if self._listening is None or self._listening.done():
@@ -345,7 +351,7 @@ class AgentRuns:
 
 
 def _never_ran(seen: Seen) -> bool:
-    """It was being prepared when its process died: there is a record of it, but its program was never started."""
+    """Whether the session has a record but its program was never started: the starting process died in between."""
     return not seen.alive and seen.pid is None and seen.exit_status is None
 
 

@@ -1,4 +1,4 @@
-"""The outbox at work: recover, claim a batch, handle side by side; woken by new items and by the next due time."""
+"""Works off the outbox: recovers and claims items and handles them in parallel; woken by new items and due times."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -33,7 +33,7 @@ HUNG_EVERY = timedelta(seconds=60)
 
 @dataclass
 class Dispatcher:
-    """`only` restricts it to one run's items: a command that works its own run and leaves the rest alone."""
+    """`only` restricts it to the items of one run: for a command that carries out its own run and nothing else."""
 
     store: Store
     clock: Clock
@@ -47,11 +47,11 @@ class Dispatcher:
     _next: datetime | None = None
     _idle: bool = True
     _full: bool = False
-    """The last pass left work undone for want of room."""
+    """The last pass left due items unclaimed because no slot was free."""
     _added: bool = False
-    """An item was added: it is likely due, and need not be looked for first."""
+    """An item was added since the last tick: it is probably due, so the next tick claims without looking first."""
     _taken: bool = True
-    """A process died: what it left running may be ours to adopt."""
+    """Leases were voided, as after a process died, or runs were ended by others: there may be runs to adopt."""
     _adopted: float | None = None
     _hung_looked: float | None = None
     _loop: "asyncio.Task[None] | None" = None
@@ -63,14 +63,14 @@ class Dispatcher:
     async def loop(self) -> None:
         self._loop = asyncio.current_task()
         self.worker.room_made = self._room_made
-        # What a dead process had under way is taken up before its litter is cleared, which takes longer.
+        # The tick adopts runs of a dead process before `clear` removes what it left behind, which takes longer.
         await self._tidied(self.worker.sweep())
         await self.tick()
         await self._tidied(self.worker.clear())
         await every(self.until_next, self.tick, clock=self.clock, wake=self.wake)
 
     async def _tidied(self, tidying: Awaitable[None]) -> None:
-        """A directory in disorder keeps nobody from working; what is left is tidied at the next start."""
+        """Log a failed tidying, so that work goes on; it is tried again at the next start. Raises StoreUnavailable."""
         try:
             await tidying
         except StoreUnavailable:
@@ -79,14 +79,18 @@ class Dispatcher:
             log.get().warning("commands.not_tidied", error=str(error))
 
     def until_next(self) -> timedelta:
-        """Nothing was claimed though something is due: held back by a pause, by another process or for want of room."""
+        """The time until the next item is due, at most POLL.
+
+        If the last pass claimed nothing, due items are held back by a pause, another process or a lack of slots: then
+        it is at least HELD_BACK.
+        """
         if self._next is None:
             return POLL
         left = self._next - self.clock.now()
         return min(max(left, HELD_BACK if self._idle else timedelta(0)), POLL)
 
     async def tick(self) -> int:
-        """Claim what is due and hand it over; returns how many items. Raises ClockSkewed instead of taking work."""
+        """Claim the due items and start handling them; returns how many. Raises ClockSkewed before taking any work."""
         await self.guard.check()
         await self._take_back_hung()
         await self._adopt()
@@ -111,7 +115,7 @@ class Dispatcher:
         return claimed
 
     async def drain(self) -> None:
-        """Work until nothing is due and nothing is under way: for a process that does its part and leaves."""
+        """Work until nothing is due or under way: for a process that ends when its work is done."""
         while await self.tick() or self.handling.running or self.worker.tasks.running:
             await self.handling.all_done()
             running = set(self.worker.tasks.running)
@@ -119,12 +123,12 @@ class Dispatcher:
                 await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
-        """Claim nothing more, let what is being handed over arrive, then end what runs."""
+        """Claim nothing more, let the handlers under way finish, then end the runs under way."""
         if self._loop is not None:
             self._loop.cancel()
         await self.handling.all_done()
         await self.worker.stop()
-        with suppress(LampError, OSError):  # for a first tidying that was cut short; else the next start does it
+        with suppress(LampError, OSError):  # in case the first tidying was cut short; else the next start does it
             await self.worker.tidy()
 
     @property
@@ -138,7 +142,7 @@ class Dispatcher:
         return taken
 
     async def _adopt(self) -> None:
-        """At once after a death, and now and then all the same; a command works on its own run only."""
+        """Adopt orphaned runs at once after a wake-up, else every POLL; a command works on its own run only."""
         now = self.clock.monotonic()
         if self.only is not None:
             return

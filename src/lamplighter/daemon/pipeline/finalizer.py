@@ -1,4 +1,4 @@
-"""Runs that need someone to notice: past their deadline, with a closed wisp, or lost between two stages."""
+"""Finds runs that no worker ends: past their deadline, with a closed wisp, or lost between two stages."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,7 +31,10 @@ class Finalizer:
     agents: AgentRuns | None = None
 
     async def tick(self) -> None:
-        """Deadlines bind every state; a run without an item and a holder gets its item back."""
+        """End runs past their deadline in any state, judge agent runs, and restore outbox items.
+
+        A run that waits for a stage with neither an item nor a holder gets its item back.
+        """
         if await self.store.read(_nothing_active):
             return
         act = Act(ACTOR, self.clock.now())
@@ -43,7 +46,7 @@ class Finalizer:
             log.get().info("outbox.items_restored", count=restored)
 
     async def judge(self) -> list[str]:
-        """Agent runs past their deadline or silent for long, each by itself; returns those it ended."""
+        """Judge agent runs that are past their deadline or silent for long, one by one; returns those it ended."""
         if self.agents is None:
             return []
         found = await self.store.read(finalizing.candidates, self.clock.now(), self.agents.active.city.runs)
@@ -67,7 +70,7 @@ class Finalizer:
         return ended
 
     async def end_wisps(self) -> int:
-        """Formula runs end when their wisp does: noticed at once in our own store."""
+        """End formula runs whose wisp in the city's own store was closed; returns how many."""
         if not await self.store.read(lambda tx: tx.runs.wisps_ended(limit=1)):
             return 0
         ended = await self.store.transact(cooking.end_wisps, ids=self.ids, act=Act(ACTOR, self.clock.now()))
@@ -79,7 +82,7 @@ class Finalizer:
         return self.beads().get(wisp)
 
     async def look_elsewhere(self) -> None:
-        """Wisps in an outside store are asked for one by one, every patrol."""
+        """End formula runs whose wisp in an external store was closed or is gone; asks for each wisp, every patrol."""
         for run, wisp in await self.store.read(lambda tx: tx.runs.wisps_elsewhere(limit=review.AT_ONCE)):
             try:
                 bead = await asyncio.to_thread(self._get, wisp)

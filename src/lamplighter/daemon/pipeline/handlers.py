@@ -1,4 +1,4 @@
-"""Outbox kinds and what is done for each; a handler's own transaction settles its item."""
+"""Handles outbox items by kind; each handler settles its item in its own transaction."""
 
 import asyncio
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Handlers:
     worker: Worker
     formula: FindFormula
     beads: Callable[[], BeadStore]
-    """The outside bead store, where the city has one."""
+    """Returns the external bead store of a city that has one."""
     agents: AgentHandlers
     limits: GroupLimits = field(init=False)
 
@@ -46,7 +46,7 @@ class Handlers:
         self.limits = GroupLimits(self.active)
 
     async def handle(self, item: Item) -> None:
-        """Do what it says. What fails is tried again later; what can never succeed fails at once and visibly."""
+        """Do the item's work. A failure is tried again later; an item that can never succeed fails at once, visibly."""
         try:
             told = malformed(item.kind, item.payload)
             if told:
@@ -115,7 +115,7 @@ class Handlers:
         crash_point(CrashPoint.RUN_AFTER_COOKED)
 
     async def _cook_elsewhere(self, item: Item) -> None:
-        """Repeatable: the store is asked for the run's wisp before one is made."""
+        """May be repeated: the external store is asked for the run's wisp before one is made."""
         row = await self.store.read(lambda tx: tx.runs.get(item.payload["run"]))
         if row is None or row.run.state is not RunState.RUNNING or row.facts.wisp is not None:
             await self.store.transact(outbox.done, item, self.clock.now())
@@ -150,5 +150,5 @@ class Handlers:
             await self.store.transact(outbox.failed, item, error, permanent=permanent, ids=self.ids, act=act)
         except NotClaimed:
             log.get().info("outbox.claim_lost", item=item.id, kind=item.kind)
-        except LampError as gone:  # the database is away: the claim is recovered with its owner, or after a while
+        except LampError as gone:  # the database is away: the claim is recovered when its owner dies, or once it is old
             log.get().warning("outbox.not_settled", item=item.id, error=gone.message)

@@ -1,4 +1,4 @@
-"""How many items of a kind one process handles side by side, as `[workers]` says it just now."""
+"""Limits how many items of a group one process handles in parallel, by the `[workers]` section in force."""
 
 import asyncio
 from collections import Counter
@@ -39,7 +39,7 @@ def limit_of(group: ItemGroup, workers: Workers) -> int:
 
 
 def left_out(workers: Workers) -> frozenset[str]:
-    """Kinds of items that a process so configured takes none of."""
+    """Kinds of items whose limit is 0: a process with this configuration takes none of them."""
     return frozenset(kind.value for kind, group in LANES.items() if limit_of(group, workers) == 0)
 
 
@@ -53,7 +53,10 @@ class GroupLimits:
 
     @asynccontextmanager
     async def room(self, kind: ItemKind) -> AsyncIterator[None]:
-        """Waits for its turn. What is in hand passes, however low the limit was set meanwhile."""
+        """Wait until the item's group is below its limit.
+
+        The limit counts as at least 1, so that claimed items are handled even if it was set to 0 meanwhile.
+        """
         group = LANES.get(kind)
         if group is None:
             yield

@@ -1,4 +1,4 @@
-"""How much one process works on side by side, and how much of that is spoken for."""
+"""Counts the runs one process works on in parallel, and the slots reserved for runs being fired."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,11 +14,11 @@ R = TypeVar("R")
 
 AT_ONCE = 64
 HELD = 4096
-"""Runs at work, and those that are over and wait for their end to be written down."""
+"""The most runs held at once: those at work, and those that are over and wait for their end to be recorded."""
 SHARED = 16
-"""Beside other nodes, who fires starts no more than so many himself: the others are to have their share."""
+"""The most runs a process that fires starts itself when other nodes share the city, so that they get their share."""
 QUICKLY = 0.05
-"""Seconds that a run may be called running before its command has a place to run in."""
+"""Seconds that a run may be marked as running before its command gets a place to run."""
 SOON = 256
 LONG = 1.0
 
@@ -29,26 +29,29 @@ class Slots:
     busy: int = 0
     """Runs whose work is not over."""
     held: int = 0
-    """Those, and those whose end is being written down."""
+    """Busy runs, and those whose end is being recorded."""
     promised: int = 0
-    """Runs that are being fired just now, and may be started by that."""
+    """Slots reserved by transactions that are firing now and may start runs."""
     _pace: float = LONG
-    """How long commands have lasted lately, in seconds."""
+    """Moving average of how long commands take, in seconds."""
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     @property
     def left(self) -> int:
-        """How many more may be taken on."""
+        """How many more runs may be taken on."""
         return min(AT_ONCE - self.busy, HELD - self.held - self.promised)
 
     def reserve(self, worker: Worker, reach: Reach | None, most: int) -> "Reservation":
-        """For a transaction that fires: room for what it starts, to be taken within; what it leaves is free again."""
+        """Reserve up to `most` slots for a transaction that fires; runs it started must begin inside the context.
+
+        Leaving the context ends the reservation, so unused slots are free again.
+        """
         at_once = SHARED if reach is not None else AT_ONCE + self._soon()
         room = min(most, at_once - self.busy - self.promised, HELD - self.held - self.promised)
         return Reservation(self, StartGrant(worker, max(room, 0), reach))
 
     async def run(self, work: Callable[[P], Awaitable[R]], what: P) -> R:
-        """A command in a place among those that run: waited for, in the order of coming."""
+        """Run `work(what)` when one of the AT_ONCE places is free; callers wait in order of arrival."""
         await self._places.acquire()
         began = self.clock.monotonic()
         try:
@@ -58,12 +61,12 @@ class Slots:
             self._places.release()
 
     def _soon(self) -> int:
-        """How many find a place quickly, as things go: none while all are taken."""
+        """How many more commands can expect a place within QUICKLY at the recent pace; 0 while no place is free."""
         return 0 if self._places.locked() else min(SOON, int(AT_ONCE * QUICKLY / max(self._pace, 1e-6)))
 
 
 class Reservation:
-    """A class, because a generator's context costs several times as much."""
+    """Reserves a start grant's slots within a context; a class, as a generator's context costs several times more."""
 
     __slots__ = ("_room", "_start_grant")
 

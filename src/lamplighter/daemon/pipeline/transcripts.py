@@ -1,4 +1,4 @@
-"""Reads on in a session's output, line by line, and puts on record what its program's preset makes of it."""
+"""Reads a session's new output line by line and records the events that its program's preset parses from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ MOST_PARTS = 64
 
 @dataclass
 class Transcript:
-    """One session's. `position` is where reading goes on; what is on record says so too, for whoever comes next."""
+    """The transcript of one session. `position` is where reading continues; it is stored too, for the next process."""
 
     store: Store
     clock: Clock
@@ -30,7 +30,7 @@ class Transcript:
     spent: Spent = field(default_factory=Spent)
 
     async def read(self, *, to_the_end: bool = False) -> None:
-        """Record whole lines that have come; at the session's end also a last one without its newline."""
+        """Record the whole lines that have arrived; at the session's end also a last line without a newline."""
         if not isinstance(self.provider, KeepsOutput):
             if to_the_end and self.position == 0:
                 await self._keep(await self._whole(), 0, last=True)

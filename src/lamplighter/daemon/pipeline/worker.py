@@ -44,20 +44,20 @@ LONGEST_WAIT = timedelta(seconds=5)
 
 
 class CalledOff(StrEnum):
-    LOST = "lost"  # it ended or went to another holder: only its processes are left to end
-    INTERRUPTED = "interrupted"  # this process stops: the run ends with it
+    LOST = "lost"  # the run ended, so only its processes must end; or another process of this node holds it now
+    INTERRUPTED = "interrupted"  # this process stops, and ends the run
 
 
 @dataclass
 class _Job:
     row: RunRow
     trigger: dict[str, Any] | None = None
-    """What its trigger has to say, where that is known already."""
+    """The trigger's data for the action, if already known."""
     task: "asyncio.Task[None] | None" = None
     called_off: CalledOff | None = None
     over: bool = False
     leaving: bool = False
-    """Its run has ended, and what it left is being put away: nothing is left to call off."""
+    """The run has ended or went to another holder, and only clean-up is left: the job can no longer be called off."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Worker:
     agents: AgentRuns | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     room_made: Callable[[], None] = lambda: None
-    """Called when a run is done with."""
+    """Called when a slot becomes free: when a run's work is over, and when the worker is done with the run."""
     tasks: Tasks = field(default_factory=Tasks)
     _room: Slots = field(init=False)
     _jobs: dict[str, _Job] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Worker:
         return self._room.left
 
     def start_grant(self, most: int) -> Reservation:
-        """For a transaction that fires: see `Slots.reserve`."""
+        """Reserve slots for a transaction that fires; see `Slots.reserve`."""
         return self._room.reserve(self.me, self.active.reach, most)
 
     def holds(self, run: str) -> bool:
@@ -98,7 +98,7 @@ class Worker:
         await every(lambda: RENEW_EVERY, self.tick, clock=self.clock, wake=self.wake)
 
     async def tick(self) -> None:
-        """Keep the leases, and stop work on runs that were called off or taken away."""
+        """Renew the leases, and stop work on runs that have ended or went to another holder."""
         held = {run: job.row.run.lease.version for run, job in self._jobs.items()}
         if not held:
             return
@@ -112,7 +112,7 @@ class Worker:
             self._call_off(run, CalledOff.LOST)
 
     async def fire(self, wanted: ByHand, *, act: Act) -> Fired:
-        """Fire it by hand, and start it at once where that can be. Raises what `run_by_hand` raises."""
+        """Fire an automation by hand, and start its run at once if possible. Raises what `run_by_hand` raises."""
         rules = self.active.rules
         with self.start_grant(1) as start_grant:
             fired = await self.store.transact(
@@ -126,7 +126,7 @@ class Worker:
             self.begin(one.row, one.trigger)
 
     def begin(self, row: RunRow, trigger: dict[str, Any] | None = None) -> None:
-        """Work on a run whose lease this process holds, from wherever it stands."""
+        """Start working on a run whose lease this process holds, from the run's current stage."""
         job = self._jobs[row.run.id] = _Job(row, trigger)
         self._room.busy += 1
         self._room.held += 1
@@ -135,7 +135,7 @@ class Worker:
         self.tasks.add(job.task)
 
     async def adopt(self) -> int:
-        """Take up what a dead process of this machine left running; returns how many."""
+        """Adopt the running runs of dead processes of this node; returns how many."""
         now, rigs = self.clock.now(), self.active.rigs
         if self.room <= 0 or not await self.store.read(lambda tx: tx.runs.has_orphans(self.me.node, now, rigs=rigs)):
             return 0
@@ -151,13 +151,17 @@ class Worker:
         await self.clear()
 
     async def sweep(self) -> None:
-        """What it left half made, and its checks; those of another process that lives are left to it."""
+        """Remove what dead processes left half made, and end their checks if this process is alone on its node.
+
+        Beside other processes checks are left alone, because they may belong to a living one.
+        """
         await self.runner.sweep(checks=await self._alone())
 
     async def clear(self) -> None:
         """End and forget commands and sessions of runs that have ended: their worker died in between.
 
-        Beside other processes of its node it spares what ended just now, for its holder may be at it.
+        If other processes share the node, runs that ended less than SPARED ago are skipped: their holder may still be
+        cleaning up.
         """
         before = self.clock.now() - (timedelta(0) if await self._alone() else SPARED)
         held = frozenset(self._jobs)
@@ -174,7 +178,7 @@ class Worker:
         return await self.store.read(nodes.alone, self.me.owner, self.me.node)
 
     async def stop(self) -> None:
-        """Runs under way end as interrupted, their processes first."""
+        """End all runs under way as interrupted; a run's processes end before the run."""
         if self.agents is not None:
             self.agents.hurry()
         for run in tuple(self._jobs):
@@ -196,18 +200,18 @@ class Worker:
             await (self._forget(job.row) if mine else self._forget_ended(job.row))
         except asyncio.CancelledError:
             if job.called_off is None:
-                raise  # this process is being torn down: whoever comes next adopts it
-            await self._forget_ended(job.row)  # called off while its end was being written down, or just after
+                raise  # this process is being torn down: the next one on this node adopts the run
+            await self._forget_ended(job.row)  # called off while its end was being recorded, or just after
 
     def _over(self, job: _Job) -> None:
-        """Only its end is left to be written down."""
+        """The work is over and only the end must be recorded: free the job's busy slot, once."""
         if not job.over:
             job.over = True
             self._room.busy -= 1
             self.room_made()
 
     def _done_with(self, job: _Job) -> None:
-        """However its task ended: one that is called off before its first step has not even begun."""
+        """Free the job's slots however its task ended; a task cancelled before its first step never ran `_work`."""
         self._over(job)
         self._room.held -= 1
         if self._jobs.get(job.row.run.id) is job:  # a newer job of the same run keeps its own entry
@@ -215,7 +219,7 @@ class Worker:
         self.room_made()
 
     async def _ending(self, job: _Job) -> review.Ending | None:
-        """How it ended; None for a run that is no longer ours to end."""
+        """Carry out the job; returns how it ended, or None for a run that this process must not end."""
         try:
             return await self._carried_out(job)
         except asyncio.CancelledError:
@@ -227,7 +231,10 @@ class Worker:
             return await self._broken_off(job, error)
 
     async def _carried_out(self, job: _Job) -> review.Ending | None:
-        """What is away for a while (the database, descriptors) is waited for: a command that runs is taken up again."""
+        """Carry out the job, waiting while something is unavailable (the database, descriptors).
+
+        A command that is already running is then followed further, not started again.
+        """
         for waits in itertools.count():
             try:
                 return await self._carry_out(job)
@@ -238,7 +245,7 @@ class Worker:
         return None
 
     async def _broken_off(self, job: _Job, error: Exception) -> review.Ending:
-        """Its processes end before the run does."""
+        """Stop the run's processes after an unexpected error; returns the ending that then fails the run."""
         run = job.row.run.id
         told = error.message if isinstance(error, LampError) else f"{type(error).__name__}: {error}"
         try:
@@ -254,7 +261,7 @@ class Worker:
         run = job.row.run.id
         if job.called_off is CalledOff.LOST and await self._runs_on(run):
             log.get().info("run.taken_over", run=run)
-            return None  # by another process of this node: its processes are that one's now
+            return None  # another process of this node took the run over, with its processes
         grace = min(GRACE, self.active.city.daemon.shutdown_timeout)
         await self.runner.stop(run + PRECHECK, grace=timedelta(0))
         if _is_agent(job.row) and self.agents is not None:
@@ -274,7 +281,10 @@ class Worker:
         )
 
     async def _call_off_agent(self, job: _Job, agents: AgentRuns, grace: timedelta) -> str:
-        """Interrupted, its processes end before its run does; one that was lost is let go of afterwards."""
+        """Returns the session's output tail. An interrupted run's session is released here, before the run ends.
+
+        A lost run's session is released afterwards, by `_forget_ended`.
+        """
         run = job.row.run.id
         tail = await agents.tail(run)
         if job.called_off is CalledOff.INTERRUPTED:
@@ -282,7 +292,7 @@ class Worker:
         return tail
 
     async def _carry_out(self, job: _Job) -> review.Ending | None:
-        """How it ended; None for an agent run that ended otherwise."""
+        """Run the precheck and the action; returns how the run ended, or None for an agent run ended elsewhere."""
         row = job.row
         automation = review.snapshots_of(row.run)
         try:
@@ -326,7 +336,7 @@ class Worker:
         return await self._room.run(self.runner.run, command)
 
     async def _end(self, row: RunRow, ending: review.Ending) -> bool:
-        """False for a run that another has ended or taken over."""
+        """Record the run's end; False if another process has ended the run or taken it over."""
         crash_point(CrashPoint.RUN_BEFORE_END)
         mover = Mover.FINALIZER if ending.stage is Stage.FINALIZER else Mover.WORKER
         by = By(mover, self.me.actor, row.run.lease.version)
@@ -340,7 +350,7 @@ class Worker:
         return True
 
     async def _write_end(self, row: RunRow, ending: review.Ending, by: By) -> None:
-        """A command has run: what it came to must be written down, however long the database is away."""
+        """Record the end, waiting while the database is away: the action has run, so its result must not be lost."""
         for waits in range(1_000_000):
             act = Act(self.me.actor, self.clock.now())
             try:
@@ -374,7 +384,10 @@ class Worker:
             log.get().warning("run.not_tidied", run=run, error=str(error))
 
     async def _release(self, run: str, agents: AgentRuns) -> None:
-        """A run that went to another holder keeps its session; one that completed lets its program finish."""
+        """Release an ended run's session; the program of a completed run may finish first.
+
+        A run that has not ended went to another holder and keeps its session.
+        """
         row = await self.store.read(lambda tx: tx.runs.get(run))
         if row is not None and not row.run.ended:
             return

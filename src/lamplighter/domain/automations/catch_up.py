@@ -1,4 +1,4 @@
-"""Slots that passed while nothing could fire: which of them still run, late, and which are only put on record."""
+"""Slots that passed while nothing could fire: which of them still run late, and which are only recorded as missed."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Slot:
-    """One firing to be made; `late` is nothing for one on time."""
+    """One slot to fire; `late` is zero if it is on time."""
 
     key: str
     at: datetime
@@ -25,7 +25,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Missed:
-    """A row of slots that will not run, kept as one record."""
+    """Consecutive slots that will not run, stored as one record."""
 
     first_at: datetime
     last_at: datetime
@@ -39,7 +39,9 @@ class Plan:
 
 
 def plan(policy: CatchUp, gate: Gate, due: Due, now: datetime, timing: Timing) -> Plan:
-    """Oldest first. What no schedule names (a cooldown, a check, events) waits without slots and is never missed."""
+    """The slots to fire, oldest first, and those missed. Gates without a schedule (cooldown, condition, event) have
+    only the one due slot and never miss any.
+    """
     if not isinstance(gate, Cron | Schedule):
         return Plan((Slot(due.slot, due.at),))
     fire = _late_slots(policy, gate, due, now, timing)

@@ -1,4 +1,4 @@
-"""The policies as decisions: may it fire, beside another run, again after a failure, and when to raise a voice."""
+"""Decisions by policy: whether an automation may fire, overlap, retry or be disabled, and when silence is reported."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from lamplighter.kit.records import record
 
 
 class SkipReason(StrEnum):
-    """Why a slot did not run; each is kept on its trigger event."""
+    """Why a slot did not run; recorded on its trigger event, or on its run if that was skipped after firing."""
 
     DISABLED = "disabled"
     LEFT_OUT = "left_out"
@@ -26,7 +26,7 @@ class SkipReason(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a run ended, in the words of its state."""
+    """How a run ended; the values are those of its state."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -49,7 +49,10 @@ class Switches:
 
 
 def blocked_by(switches: Switches, *, by_hand: bool = False) -> SkipReason | None:
-    """The widest switch that is off. A person may run a disabled automation, but not in a paused or suspended city."""
+    """The reason that keeps it from firing, the widest scope first, or None.
+
+    With `by_hand` (a person runs it) a disabled or skipped automation may run, but nothing paused or suspended.
+    """
     if switches.paused:
         return SkipReason.PAUSED
     if switches.city_suspended:
@@ -71,7 +74,7 @@ class ActiveRun:
 
 @dataclass(frozen=True)
 class Go:
-    """Fire; cancel `replaces` first."""
+    """Fire, after cancelling the runs in `replaces`."""
 
     replaces: tuple[str, ...] = ()
 
@@ -84,13 +87,13 @@ class SkipSlot:
 
 @dataclass(frozen=True)
 class Hold:
-    """Leave the trigger due and look again when `run` ends; all that waited then becomes one run."""
+    """Leave the trigger due and check it again when `run` ends; everything that waited then becomes one run."""
 
     run: str
 
 
 def overlap(policy: Overlap, active: Iterable[ActiveRun], now: datetime) -> Go | SkipSlot | Hold:
-    """A run past its deadline blocks nobody: work that no one finishes must not silence the automation for ever."""
+    """A run past its deadline does not count: a run that never ends must not block the automation for ever."""
     live = [run.id for run in active if run.deadline_at is None or run.deadline_at > now]
     if not live:
         return Go()
@@ -112,7 +115,9 @@ class RetryAt:
 
 
 def retry(policy: Retry, outcome: Outcome, attempt: int, now: datetime) -> RetryAt | None:
-    """`attempt` counts from 0. Only failures and timeouts are tried again; a person's decision never is."""
+    """When to try again, or None. `attempt` counts from 0. Only failures and timeouts are retried, never a person's
+    decision.
+    """
     if outcome not in {Outcome.FAILED, Outcome.TIMED_OUT} or attempt >= policy.count:
         return None
     return RetryAt(now + doubling(attempt, first=policy.backoff, most=policy.most), attempt + 1)
@@ -120,16 +125,16 @@ def retry(policy: Retry, outcome: Outcome, attempt: int, now: datetime) -> Retry
 
 @dataclass(frozen=True)
 class Streak:
-    """Consecutive failures after one more run; `disable` on the one that reaches the limit."""
+    """The number of consecutive failures after one more run; `disable` is set if it reaches the limit."""
 
     failures: int
     disable: bool = False
 
 
 def streak(failures: int, outcome: Outcome, *, limit: int, by_hand: bool, reason: SkipReason | None = None) -> Streak:
-    """Success resets, whoever started it; failures count only where nobody was watching. A limit of 0 never disables.
+    """Any success resets the count; failures count only for runs not started by hand. A limit of 0 never disables.
 
-    A slot skipped because its directory is gone counts as a failure: it would be skipped every night.
+    A slot skipped because its directory is missing counts as a failure, as otherwise it would be skipped for ever.
     """
     if outcome is Outcome.SUCCEEDED:
         return Streak(0)
@@ -140,13 +145,13 @@ def streak(failures: int, outcome: Outcome, *, limit: int, by_hand: bool, reason
 
 
 def failures_after_edit(failures: int, *, was_enabled: bool, is_enabled: bool) -> int:
-    """Enabling starts a new count, on every path; any other edit leaves it."""
+    """Enabling always resets the count; any other edit keeps it."""
     return 0 if is_enabled and not was_enabled else failures
 
 
 @dataclass(frozen=True)
 class Quiet:
-    """Nothing fired since `since` for longer than allowed."""
+    """Nothing has fired since `since`, for longer than allowed."""
 
     since: datetime
     for_: timedelta
@@ -156,7 +161,7 @@ def quiet(
     quiet_after: timedelta | None, last_fired_at: datetime | None, armed_at: datetime, now: datetime, *,
     alarmed_at: datetime | None = None,
 ) -> Quiet | None:  # fmt: skip
-    """Raised once for each silence; `armed_at` is when it was last enabled or resumed."""
+    """Reported once for each silence; `armed_at` is when the automation was last enabled or resumed."""
     if quiet_after is None:
         return None
     since = max(armed_at, last_fired_at or armed_at)
@@ -172,7 +177,7 @@ class PrecheckResult(StrEnum):
 
 
 def precheck_result(exit_code: int | None) -> PrecheckResult:
-    """0 goes ahead, 75 has nothing to do, anything else (none: it overran its limit) is a failure."""
+    """Exit code 0 means go ahead, 75 nothing to do; anything else, including None for a timeout, is a failure."""
     match exit_code:
         case 0:
             return PrecheckResult.GO

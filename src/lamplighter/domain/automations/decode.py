@@ -1,4 +1,4 @@
-"""One validation for every way in: a file's table or a JSON body becomes an Automation, or all of its problems."""
+"""Decodes definitions from any source: a file's table or a JSON body gives an Automation, or all its problems."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _BAD_IN_NAME = re.compile(r"[/:\\\x00-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a definition comes from; a file's name is its directory's, and says which rig it serves."""
+    """Where a definition comes from; for a file, its directory gives the automation's name, and its layer the rig."""
 
     source: str = "api"
     name: str | None = None
@@ -41,7 +41,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Invalid:
-    """Everything that keeps a definition from being one."""
+    """A definition that is not valid, with all its problems."""
 
     name: str
     problems: tuple[Problem, ...]
@@ -51,7 +51,7 @@ class Invalid:
 
 
 def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid:
-    """`tree` is the whole of an `automation.toml`, with its one `[automation]` table."""
+    """Decode a file; `tree` is a whole `automation.toml`, with its one `[automation]` table."""
     whole = Reader(tree, "")
     table = whole.part("automation")
     if table is None and not whole.problems:
@@ -64,7 +64,7 @@ def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid
 
 
 def decode_json(body: Mapping[str, Any], origin: Origin, *, now: datetime | None = None) -> Automation | Invalid:
-    """The keys of a file, or the shape every surface shows. With `now`, a `once` time must not have passed."""
+    """Decode the keys of a file, or the shape that interfaces show. With `now`, a `once` time must not have passed."""
     decoded = _decode(Reader(flattened(body), ""), origin, now=now)
     if isinstance(decoded, Invalid) and "action" in body:
         return Invalid(decoded.name, tuple(Problem(shape_key(one.key, body), one.message) for one in decoded.problems))
@@ -72,9 +72,9 @@ def decode_json(body: Mapping[str, Any], origin: Origin, *, now: datetime | None
 
 
 def decode_snapshot(body: Mapping[str, Any]) -> Automation:
-    """What a run kept of its definition. Unknown keys are those of a newer program and are passed over.
+    """The definition that a run stored. Unknown keys, written by a newer version, are ignored.
 
-    Raises ValueError when what is left makes no automation.
+    Raises ValueError when the rest is not a valid automation.
     """
     origin = Origin(source=str(body.get("source") or "api"), path=body.get("path"))
     decoded = _decode(Reader(flattened(body), "", tolerant=True), origin, now=None)
@@ -123,7 +123,7 @@ def _name(table: Reader, origin: Origin) -> str:
 
 
 def _action(table: Reader) -> Action | None:
-    if table.has("action"):  # left over from a shape whose kind nobody knows
+    if table.has("action"):  # usually left by `flattened` for a shape with an unknown kind
         known = [one.value for one in ActionKind]
         told = (
             f"`{table.raw('action')}` is not one of {', '.join(known)}{did_you_mean(str(table.raw('action')), known)}"
@@ -177,7 +177,7 @@ def _agent(table: Reader) -> AgentAction:
 
 
 def _path(table: Reader) -> str | None:
-    """Whether the directory exists is asked when it fires: a disk that is away must not block an edit."""
+    """Whether the directory exists is checked only when it fires: an unmounted disk must not block an edit."""
     path = table.text("path")
     if path is None or not path.strip():
         return None

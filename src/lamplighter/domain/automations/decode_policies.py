@@ -1,4 +1,4 @@
-"""Reads the policies of a definition; the short form of a policy (`retry = 2`) and its table mean the same."""
+"""Reads the policies of a definition; a policy may have a short form (`retry = 2`) that is equivalent to a table."""
 
 import re
 from dataclasses import replace

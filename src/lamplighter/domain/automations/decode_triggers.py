@@ -1,4 +1,4 @@
-"""Reads the triggers of a definition: the gate beside the other keys, and `[[automation.triggers]]`."""
+"""Reads the triggers of a definition: the `gate` among its top-level keys, and `[[automation.triggers]]`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ class Cadence(StrEnum):
 
 
 def read_triggers(table: Reader, now: datetime | None) -> tuple[Trigger, ...]:
-    """The gate written beside the other keys comes first; problems go to the table."""
+    """The triggers, the top-level `gate` first; problems are recorded in `table`."""
     triggers: list[Trigger] = []
     parts = table.parts("triggers")
     if table.has("gate") or not (parts or table.has("triggers")):
@@ -100,7 +100,7 @@ def _gate(table: Reader, now: datetime | None) -> Gate | None:
 
 
 def _refuse_foreign(table: Reader, kind: TriggerKind) -> None:
-    """Keys that belong to another kind of trigger were meant to do something and would do nothing."""
+    """Report keys of another kind of trigger, which would have no effect although something was meant by them."""
     for name in sorted(TRIGGER_KEYS - _KEYS[kind] - {"gate", "triggers"}):
         if table.has(name):
             owners = " or ".join(one.value for one, keys in _KEYS.items() if name in keys)
@@ -190,7 +190,7 @@ def _once(table: Reader, now: datetime | None) -> Gate | None:
     if value is None:
         table.problem("at", "is missing; it is a time with its offset, such as `2026-12-01T09:00:00+01:00`")
         return None
-    at = table.parsed("at", str(value), _pinned)  # TOML has times of its own
+    at = table.parsed("at", str(value), _pinned)  # TOML may give a datetime instead of a text
     if at is None:
         return None
     if now is not None and at < now.replace(second=0, microsecond=0):

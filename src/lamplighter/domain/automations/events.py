@@ -1,4 +1,4 @@
-"""Which events open an event gate: by type, by payload, and never in a circle."""
+"""Which events open an event gate: by type and by payload, without loops."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ DEEPEST_CHAIN = 8
 
 @dataclass(frozen=True)
 class SeenEvent:
-    """`causes` are the automations whose runs led to it, the nearest first."""
+    """`causes` are the automations whose runs led to the event, the most recent first."""
 
     seq: int
     type: str
@@ -24,7 +24,7 @@ class SeenEvent:
 
 @dataclass(frozen=True)
 class Taken:
-    """What one run receives, oldest first, and where the cursor stands once it is fired."""
+    """The events one run receives, oldest first, the cursor after firing it, and how many were left out as loops."""
 
     events: tuple[SeenEvent, ...]
     cursor: int
@@ -32,12 +32,12 @@ class Taken:
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The longest chain among the events: what the run passes on, with its own name in front."""
+        """The longest chain among the events; the run passes it on with its own automation's name in front."""
         return max((one.causes for one in self.events), key=len, default=())
 
 
 def take(gate: Event, cursor: int, events: Iterable[SeenEvent], automation: str) -> Taken:
-    """Up to `batch` matching events after the cursor; those that cannot match are passed over for good."""
+    """Up to `batch` matching events after the cursor; events that do not match or would loop are skipped for good."""
     found: list[SeenEvent] = []
     guarded = 0
     for event in events:
@@ -59,12 +59,12 @@ def matches(gate: Event, event: SeenEvent) -> bool:
 
 
 def loops(event: SeenEvent, automation: str) -> bool:
-    """An event that this automation led to, or at the end of a long chain, must not open its gate."""
+    """Whether this automation led to the event, or its chain is too long; such an event must not open the gate."""
     return automation in event.causes or len(event.causes) >= DEEPEST_CHAIN
 
 
 def type_matches(pattern: str, event_type: str) -> bool:
-    """Exact, or by family: `bead.*` is every type below `bead.`, `*` is every type."""
+    """Exact, or by family: `bead.*` matches every type that begins with `bead.`, `*` matches every type."""
     if pattern == "*":
         return True
     if pattern.endswith(".*"):
@@ -78,7 +78,7 @@ def delivery_matches(gate: Webhook, event_type: str, payload: Mapping[str, Any])
 
 
 def payload_matches(wanted: Mapping[str, Any], payload: Mapping[str, Any]) -> bool:
-    """Every path must lead to its value. A list offers alternatives; in a text `*` and `?` stand for anything."""
+    """Whether every path has its wanted value. A list in `wanted` gives alternatives; texts may use shell wildcards."""
     return all(_one_matches(expected, _at(payload, path)) for path, expected in wanted.items())
 
 
@@ -96,7 +96,7 @@ def _equal(expected: Any, actual: Any) -> bool:
 
 
 def _at(payload: Any, path: str) -> list[Any]:
-    """The values a dotted path leads to; a list on the way, or at its end, offers each of its members."""
+    """The values at a dotted path; a list along the path, or at its end, contributes each of its members."""
     values = [payload]
     for step in path.split("."):
         values = [value[step] for value in _spread(values) if isinstance(value, Mapping) and step in value]

@@ -1,4 +1,4 @@
-"""Why an automation did or did not fire, and when it will: sentences from what is on record."""
+"""Explains why an automation did or did not fire, and when it will, in sentences made from what is recorded."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class LastSkip:
 
 @dataclass(frozen=True)
 class ClockSetBack:
-    """`at` is none while no controller has noticed it."""
+    """`at` is None as long as no controller has noticed it."""
 
     by: str
     at: datetime | None
@@ -55,7 +55,7 @@ class ClockSetBack:
 
 @dataclass(frozen=True)
 class Situation:
-    """What is on record about one automation; `checks` are its gates as just looked at, by trigger id."""
+    """What is recorded about one automation; `checks` are the current results of its gates, by trigger id."""
 
     automation: Automation
     now: datetime
@@ -72,7 +72,7 @@ class Situation:
 
 
 def explain(situation: Situation) -> tuple[str, ...]:
-    """The answer first: what holds it back, then each trigger, then what happened last."""
+    """The sentences, most important first: what holds it back, then each trigger, then what happened last."""
     return (
         *_standing(situation),
         *_clock(situation),

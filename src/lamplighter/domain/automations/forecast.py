@@ -1,4 +1,4 @@
-"""What would fire in a span of time, if nothing else happened."""
+"""Forecasts what would fire in a span of time if nothing else happened."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,10 @@ def forecast(
     states: Mapping[tuple[str, str], TriggerState],
     span: tuple[datetime, datetime],
 ) -> Iterator[Firing]:
-    """In order of time; `states` by scoped name and trigger id. Checks, events and deliveries cannot be foretold."""
+    """Firings in order of time; `states` is keyed by scoped name and trigger id.
+
+    Conditions, events and webhook deliveries cannot be predicted and are left out.
+    """
     rows = []
     for automation in automations:
         for trigger in automation.triggers:

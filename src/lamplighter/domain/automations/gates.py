@@ -1,4 +1,4 @@
-"""Is a trigger due? Pure decisions from its state, the time and what was observed; each says why."""
+"""Decides whether a trigger is due, from its state, the time and what was observed; each decision has a reason."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,21 +23,21 @@ from lamplighter.kit.schedule import last_run, slot_key
 
 @dataclass(frozen=True)
 class Checked:
-    """How a condition's command ended: its exit code, or none when it overran its time limit."""
+    """How a condition's command ended: its exit code, or None if it exceeded its time limit."""
 
     exit_code: int | None
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Events after the trigger's cursor, in order; those of other types may have been left out."""
+    """Events after the trigger's cursor, in order; events of other types may be missing."""
 
     events: tuple[SeenEvent, ...]
 
 
 @dataclass(frozen=True)
 class NoBus:
-    """The events could not be read; `error` says why, if something went wrong."""
+    """The events could not be read; `error` says why, empty if there is no events provider."""
 
     error: str = ""
 
@@ -47,7 +47,9 @@ Evidence = Checked | Waiting | NoBus
 
 @dataclass(frozen=True)
 class Due:
-    """Open. `slot` names this firing for good; `at` is its nominal time, `first_at` the oldest one that waits."""
+    """The gate is open. `slot` identifies this firing permanently; `at` is its nominal time, `first_at` the oldest time
+    that still waits.
+    """
 
     slot: str
     at: datetime
@@ -58,7 +60,7 @@ class Due:
 
 @dataclass(frozen=True)
 class NotDue:
-    """Closed. `cursor` is set when events were passed over that can never open this gate."""
+    """The gate is closed. `cursor`, if set, is the new event cursor: no event up to it can open this gate."""
 
     reason: str
     next_due_at: datetime | None = None
@@ -74,7 +76,7 @@ def check(
     *,
     automation: str = "",
 ) -> Due | NotDue:
-    """`automation` is the scoped name, so that events it caused itself are told apart."""
+    """Check one gate. `automation` is the scoped name, used to recognise events that the automation caused itself."""
     match gate:
         case Cooldown():
             return _cooldown(gate, state, now)
@@ -97,7 +99,7 @@ def _cooldown(gate: Cooldown, state: TriggerState, now: datetime) -> Due | NotDu
             return NotDue(f"cooldown: {_rounded(state.next_due_at - now)} remaining", state.next_due_at)
         at = state.next_due_at or now
         return Due(rfc3339(at), at, at, "never run")
-    if last > now + SET_BACK_TOLERANCE:  # its controller will count from the moment it notices
+    if last > now + SET_BACK_TOLERANCE:  # not corrected yet: a controller will, with `clock_set_back`
         due_at = now + gate.interval
         return NotDue(f"cooldown: {_rounded(gate.interval)} remaining, for the clock was set back", due_at)
     due_at = max(last + gate.interval, state.next_due_at or last)
@@ -126,7 +128,7 @@ def _timed(gate: Cron | Schedule, state: TriggerState, now: datetime, timing: Ti
 
 
 def _nominal(gate: Cron | Schedule, state: TriggerState, due_at: datetime, zone: ZoneInfo) -> datetime:
-    """The slot a due time stands for: jitter may have moved it later, never past the next slot."""
+    """The nominal time of the slot behind a due time; jitter may have delayed it, but never past the next slot."""
     since = max(state.registered_at, state.last_fired_at or state.registered_at)
     return last_run(due_at, when_of(gate), zone, since=min(since, due_at)) or due_at
 

@@ -1,7 +1,7 @@
-"""Which definition wins across layers, what the city's file changes about it, and which problems remain.
+"""Resolves definitions across layers: which one wins, how the city's file overrides it, and which problems remain.
 
-A layer is a directory of definitions. The later layer replaces the earlier one's definition whole and keeps its place
-in the list; a definition with problems still takes its name, so that a lower one does not come back unnoticed.
+A layer is a directory of definitions. A later layer's definition completely replaces an earlier one and keeps its
+position in the list; an invalid definition still hides those below it, so that no lower one returns unnoticed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ _NOT_HERE = "cannot be overridden; put a definition of the same name into a high
 
 @dataclass(frozen=True)
 class Found:
-    """One file as read: its tree, or the sentence that says why it could not be parsed."""
+    """One file as read: its tree, or the reason why it could not be parsed."""
 
     name: str
     path: str
@@ -34,7 +34,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Layer:
-    """The files of one directory; without a rig they belong to the city."""
+    """The files of one directory; if `rig` is None they belong to the city."""
 
     files: tuple[Found, ...]
     rig: str | None = None
@@ -42,9 +42,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class Override:
-    """What the city's file changes about one name: in one rig, or without a rig wherever the name is defined.
+    """What the city's file changes about one name: in one rig, or, if `rig` is None, wherever the name is defined.
 
-    A value of none leaves the key as it is; a duration may be text or already read.
+    A value of None leaves the key as it is; a duration may be text or a timedelta.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Defined:
-    """A valid definition that won, and whether it may fire; those that may not are listed all the same."""
+    """A valid definition that won, and whether it may fire; those that may not fire are listed too."""
 
     automation: Automation
     standing: Standing
@@ -74,7 +74,7 @@ class Defined:
 
 @dataclass(frozen=True)
 class FileProblem:
-    """`name` and `rig` say whose definition it spoils; a problem of the city's own file spoils none."""
+    """`name` and `rig` identify the definition that it makes invalid; None for problems in the city's own file."""
 
     path: str
     key: str
@@ -103,7 +103,7 @@ class _Slot:
 
 
 def resolve(layers: Iterable[Layer], *, skip: Iterable[str] = (), overrides: Iterable[Override] = ()) -> Definitions:
-    """`layers` from lowest to highest; city layers and those of each rig are told apart by their rig."""
+    """The definitions that win. `layers` go from lowest to highest; layers of the city and of each rig are separate."""
     slots = _winners(layers)
     problems: list[FileProblem] = []
     wanted = list(overrides)
@@ -147,7 +147,7 @@ def _decoded(slot: _Slot, overrides: list[Override], problems: list[FileProblem]
         changed = _overridden(tree, override, origin)
         if isinstance(changed, Automation):
             decoded, tree = changed, _merged(tree, override)
-        else:  # reported at its own place; the definition stays as it was
+        else:  # reported at the override's place; the definition stays unchanged
             problems.extend(FileProblem("city.toml", _at(override, one.key), one.message) for one in changed)
     return decoded
 
@@ -162,7 +162,10 @@ def _overridden(tree: Mapping[str, Any], override: Override, origin: Origin) -> 
 
 
 def _merged(tree: Mapping[str, Any], override: Override) -> dict[str, Any]:
-    """A new gate replaces the old one with all of its keys; other keys are laid over the file's."""
+    """The tree with an override: a new gate replaces all triggers and their keys; other keys replace the file's.
+
+    If the file has a single `[[automation.triggers]]` table and no `gate`, trigger keys are set in that table.
+    """
     table, values = dict(tree.get("automation", {})), override.keys()
     if "gate" in values:
         table = {key: value for key, value in table.items() if key not in TRIGGER_KEYS}

@@ -1,4 +1,4 @@
-"""What an automation is: triggers, one action, and policies; plain values, closed unions."""
+"""The model of an automation: triggers, one action, and policies, as plain values and closed unions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Condition:
-    """`interval` is a floor between firings; without one a check that stays true fires on every pass."""
+    """`interval` is the minimum time between firings; without it a check that stays true fires on every pass."""
 
     check: str
     interval: timedelta | None = None
@@ -69,7 +69,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Webhook:
-    """Deliveries on `connection` whose event is among `events` (all, when none is named) and whose payload matches."""
+    """Deliveries on `connection` whose event matches one of `events` (any, if empty) and whose payload matches."""
 
     connection: str
     events: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ Gate = Cooldown | Cron | Schedule | Condition | Event | Webhook | Manual
 
 @dataclass(frozen=True)
 class Trigger:
-    """One gate of an automation; `id` is unique within it and keeps the trigger's state through edits."""
+    """One gate of an automation; `id` is unique within the automation, so that edits can keep the trigger's state."""
 
     id: str
     gate: Gate
@@ -126,7 +126,9 @@ class Formula:
 
 @dataclass(frozen=True)
 class AgentAction:
-    """A prompt for an agent program; without `path` or `configuration` it works in the rig's or city's directory."""
+    """A prompt for an agent program, which works in the rig's or city's directory unless `path` or a configuration says
+    otherwise.
+    """
 
     prompt: str
     path: str | None = None
@@ -182,7 +184,7 @@ def qualified_pool(pool: str, rig: str | None) -> str:
 
 
 def time_limit(automation: Automation, cap: timedelta | None = None) -> timedelta | None:
-    """How long the action may take. An agent has only the limit it names; the city's cap is for the others."""
+    """How long the action may take. An agent action has only its own limit, if any; `cap` limits the other actions."""
     match automation.action:
         case Exec():
             limit = automation.policies.timeout or EXEC_TIMEOUT

@@ -31,7 +31,7 @@ class CatchUpMode(StrEnum):
 
 @dataclass(frozen=True)
 class CatchUp:
-    """What becomes of slots that passed while nothing could fire; later than `within` they are only recorded."""
+    """What to do about slots that passed while nothing could fire; those older than `within` are only recorded."""
 
     mode: CatchUpMode = CatchUpMode.ONE
     within: timedelta = CATCH_UP_WITHIN
@@ -47,7 +47,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits on one run; stopping for one of them has its own reason."""
+    """Limits on one run; each has its own reason when it stops the run."""
 
     cost: float | None = None
     tokens: int | None = None
@@ -56,7 +56,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Notify:
-    """Who hears of a run's end: `slack:#channel`, `slack:@user`; and of which ends."""
+    """Who is notified of a run's end (`slack:#channel`, `slack:@user` or `inbox`), and of which end states."""
 
     to: tuple[str, ...] = ()
     on: tuple[str, ...] = NOTIFY_ON

@@ -1,4 +1,4 @@
-"""Reads one table of a definition key by key, and gathers every problem instead of stopping at the first."""
+"""Reads one table of a definition key by key, and collects every problem instead of stopping at the first."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,9 +26,9 @@ class Problem:
 
 @dataclass
 class Reader:
-    """One table; `place` is its key in the whole, `problems` is shared with the readers of its parts.
+    """Reads one table; `place` is its key in the whole tree, `problems` is shared with the readers of its parts.
 
-    A tolerant reader passes over unknown keys: those of a newer program.
+    A tolerant reader ignores unknown keys, which a newer version may have written.
     """
 
     table: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Reader:
         return self.table.get(name)
 
     def text(self, name: str, *, longest: int | None = None) -> str | None:
-        """A string that is not blank; absent is none."""
+        """A text, None if absent; a blank one is a problem."""
         value = self._typed(name, str, "a text in quotes")
         if value is None:
             return None
@@ -138,7 +138,7 @@ class Reader:
         ]
 
     def parsed(self, name: str, value: str, parse: Callable[[str], Value]) -> Value | None:
-        """`parse` raises ValueError with a sentence about the value."""
+        """The result of `parse`; its ValueError, whose message describes the value, becomes a problem."""
         try:
             return parse(value)
         except ValueError as error:
@@ -146,7 +146,7 @@ class Reader:
             return None
 
     def refuse_unknown(self, known: Iterable[str] = (), reasons: Mapping[str, str] | None = None) -> None:
-        """Every key that was not asked for is a problem, told with its reason or the nearest known name."""
+        """Report every key that was not read as a problem, with its reason from `reasons` or the nearest known name."""
         if self.tolerant:
             return
         names = self._asked | set(known)

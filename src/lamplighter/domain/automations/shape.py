@@ -1,4 +1,4 @@
-"""The plain shape of an automation, the same on every surface, in a run's snapshot, and back into a file's keys."""
+"""The plain shape of an automation, used by all interfaces and in run snapshots, and its conversion to file keys."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -31,7 +31,7 @@ from lamplighter.kit.schedule import Daily, Hourly, Once, Weekly
 
 POLICY_KEYS = frozenset(one.name for one in fields(Policies))
 
-# What surfaces add to a definition when they show it; it is told, not taken.
+# Keys that interfaces add to a definition when they show it; they are read-only and dropped on input.
 _SHOWN = frozenset({
     "scoped_name", "source", "path", "problems", "id", "state", "human_schedule", "badge", "next_due_at",
     "last_fired_at", "last_slot", "event_cursor", "created_at", "updated_at", "disabled_reason", "skipped",
@@ -121,12 +121,12 @@ def to_file(automation: Automation) -> dict[str, Any]:
 
 
 def flattened(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The shape, or a mix of shape and file keys, as file keys; what surfaces only show is dropped."""
+    """The shape, or a mix of shape and file keys, as file keys; read-only keys are dropped."""
     table = {key: value for key, value in body.items() if key not in _SHOWN | {"action", "policies", "triggers"}}
     if isinstance(body.get("policies"), Mapping):
         table |= body["policies"]
     elif body.get("policies") is not None:
-        table["policies"] = body["policies"]  # left to be refused
+        table["policies"] = body["policies"]  # kept, so that decoding refuses it
     if isinstance(body.get("action"), Mapping):
         table |= _action_keys(body["action"])
     elif body.get("action") is not None:
@@ -137,7 +137,7 @@ def flattened(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shape_key(key: str, body: Mapping[str, Any]) -> str:
-    """Where a file key's problem lies in the shape the caller sent."""
+    """The key in the caller's shape that corresponds to a file key, for reporting a problem."""
     first, _, rest = key.partition(".")
     if first == "exec":
         return "action.command"

@@ -1,4 +1,4 @@
-"""What a trigger remembers between firings, and what an edit leaves of it."""
+"""The state a trigger keeps between firings, and how firings, edits and clock changes alter it."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from lamplighter.kit.schedule import When, next_run, slot_key
 
 @dataclass(frozen=True)
 class Timing:
-    """How a trigger reads the clock: its zone, and how far its due times are spread; `key` makes each one's own."""
+    """A trigger's time zone, and how far jitter spreads its due times; `key` gives each trigger its own jitter."""
 
     zone: ZoneInfo
     jitter: timedelta = timedelta(0)
@@ -35,7 +35,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class TriggerState:
-    """`next_due_at` is none for a trigger that no time opens; `event_cursor` is the last event it has dealt with."""
+    """`next_due_at` is None for a trigger without a time to wait for; `event_cursor` is the last event it handled."""
 
     registered_at: datetime
     next_due_at: datetime | None = None
@@ -45,13 +45,16 @@ class TriggerState:
 
 
 def registered(gate: Gate, now: datetime, timing: Timing, *, head: int = 0) -> TriggerState:
-    """A new trigger: a schedule waits for its next time, an event trigger starts at the head of the log."""
+    """The state of a new trigger: a schedule waits for its next time, an event trigger starts at the end of the log."""
     state = TriggerState(now, event_cursor=head)
     return replace(state, next_due_at=next_due(gate, state, now, timing))
 
 
 def next_due(gate: Gate, state: TriggerState, after: datetime, timing: Timing) -> datetime | None:
-    """When the gate is to be looked at next; a cooldown that never fired and a condition without a floor, at once."""
+    """When to check the gate next, None for never by time.
+
+    At once for a cooldown or condition that never fired, and for a condition without an interval.
+    """
     match gate:
         case Cooldown(interval):
             return after if state.last_fired_at is None else state.last_fired_at + interval
@@ -66,13 +69,13 @@ def next_due(gate: Gate, state: TriggerState, after: datetime, timing: Timing) -
 def after_firing(
     gate: Gate, state: TriggerState, slot: str, now: datetime, timing: Timing, *, cursor: int | None = None
 ) -> TriggerState:
-    """The state in the firing's own transaction. A run started by hand leaves it alone and is not passed here."""
+    """The state after a firing, saved in the firing's own transaction. A run started by hand does not change it."""
     fired = replace(state, last_fired_at=now, last_slot=slot, event_cursor=cursor or state.event_cursor)
     return replace(fired, next_due_at=next_due(gate, fired, now, timing))
 
 
 def passed_over(gate: Gate, state: TriggerState, now: datetime, timing: Timing) -> TriggerState:
-    """After slots that were skipped or missed: the next time moves on, nothing counts as fired."""
+    """The state after slots were skipped or missed: the next due time advances, but nothing counts as fired."""
     if isinstance(gate, Cooldown) and state.last_fired_at is not None:
         waited = now - state.last_fired_at
         return replace(state, next_due_at=state.last_fired_at + gate.interval * (waited // gate.interval + 1))
@@ -82,9 +85,10 @@ def passed_over(gate: Gate, state: TriggerState, now: datetime, timing: Timing) 
 
 
 def clock_set_back(gate: Gate, state: TriggerState, by: timedelta, now: datetime, timing: Timing) -> TriggerState:
-    """Times are told by the new clock. A wait keeps what has passed of it; a schedule waits for its next time.
+    """The state with its times moved to the new clock, which was set back by `by`.
 
-    A slot that comes again is not fired again: its key is on record.
+    A wait keeps its elapsed time; a schedule waits for its next time. A slot that comes a second time is not fired
+    again, because its key is recorded.
     """
     last = None if state.last_fired_at is None else state.last_fired_at - by
     moved = replace(state, registered_at=min(state.registered_at, now), last_fired_at=last)
@@ -96,7 +100,9 @@ def clock_set_back(gate: Gate, state: TriggerState, by: timedelta, now: datetime
 
 
 def after_edit(old: Timed | None, new: Timed, state: TriggerState | None, now: datetime, *, head: int) -> TriggerState:
-    """An untouched trigger keeps its state; one whose schedule changed forgets its old time and waits for a new one."""
+    """An unchanged trigger keeps its state, one with a changed schedule gets a new due time; a new trigger, or one of
+    another kind, starts from the beginning.
+    """
     if old is None or state is None or old.gate.kind is not new.gate.kind:
         return registered(new.gate, now, new.timing, head=head)
     if old == new:
@@ -105,7 +111,7 @@ def after_edit(old: Timed | None, new: Timed, state: TriggerState | None, now: d
 
 
 def jittered(gate: Cron | Schedule, at: datetime | None, timing: Timing) -> datetime | None:
-    """The slot's time and its share of the jitter: the same on every machine, and before the next slot is half due."""
+    """The slot's time plus its jitter: the same on every machine, and at most half the time to the next slot."""
     if at is None or not timing.jitter:
         return at
     when = when_of(gate)
@@ -115,7 +121,7 @@ def jittered(gate: Cron | Schedule, at: datetime | None, timing: Timing) -> date
 
 
 def chance(text: str) -> float:
-    """A number in [0, 1) that the text alone decides."""
+    """A number in [0, 1) determined only by the text."""
     return int.from_bytes(sha256(text.encode()).digest()[:6], "big") / 2**48
 
 

@@ -1,4 +1,4 @@
-"""Built-in starting points. A template pre-fills a new automation and never enables it: a person arms it."""
+"""Built-in templates: each pre-fills a new automation but never enables it; a person must do that."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _SUN, _MON, _WED, _FRI = 0, 1, 3, 5
 
 @dataclass(frozen=True)
 class Template:
-    """`needs` says in words what the project must offer for the prompt to make sense."""
+    """`needs` describes what the project must provide for the prompt to make sense."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""Every trigger in plain language: a phrase for a row, a badge for a card."""
+"""Describes triggers in plain language: a phrase for a row, a badge for a card."""
 
 from zoneinfo import ZoneInfo
 

@@ -1,4 +1,4 @@
-"""What a bead may hold: checked before anything is written, the same for every bead store."""
+"""Checks of a bead's contents, made before anything is written and the same for every bead store."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ LONGEST_TEXT = 1 << 20
 
 
 def checked(new: NewBead) -> NewBead:
-    """Raises UsageError for a bead that cannot be kept as it is."""
+    """`new` unchanged. Raises UsageError for a bead that cannot be stored."""
     _check_title(new.title)
     _check_texts(
         {"description": new.description, "assignee": new.assignee, "sender": new.sender, "ref": new.ref}, new.metadata
@@ -22,7 +22,7 @@ def checked(new: NewBead) -> NewBead:
 
 
 def checked_change(wanted: BeadChange) -> BeadChange:
-    """Raises UsageError for a change that would leave a bead which could not have been created."""
+    """`wanted` unchanged. Raises UsageError for values that no new bead could have, and for closing a bead."""
     if wanted.status is BeadStatus.CLOSED:
         raise UsageError("A bead is closed with `lamp bead close`.", hint="It also closes what ends with it.")
     if wanted.title is not None:
@@ -34,7 +34,7 @@ def checked_change(wanted: BeadChange) -> BeadChange:
 
 
 def checked_assignee(assignee: str) -> str:
-    """Raises UsageError for a claim in nobody's name."""
+    """`assignee` unchanged. Raises UsageError for an empty or unstorable name."""
     if not assignee.strip():
         raise UsageError("A claim needs an assignee.", hint="Say who takes the bead: --assignee NAME.")
     _check_texts({"assignee": assignee}, {})
@@ -42,7 +42,7 @@ def checked_assignee(assignee: str) -> str:
 
 
 def check_word(word: str) -> None:
-    """Types and labels are single words, so that they can be listed, matched and typed."""
+    """Types and labels must be single words, so that they can be listed, matched and typed. Raises UsageError."""
     if not word or len(word) > LONGEST_WORD or not _storable(word) or any(_breaks_a_word(sign) for sign in word):
         raise UsageError(
             f"`{word!a}` is not a label or type.", hint="Use one word without spaces, such as `pool:coder`."
@@ -77,7 +77,7 @@ def _check_texts(texts: Mapping[str, str | None], metadata: Mapping[str, str | N
 
 
 def _storable(text: str) -> bool:
-    """NUL has no place in a PostgreSQL text, nor halves of a character in UTF-8."""
+    """PostgreSQL text cannot contain NUL, and UTF-8 cannot encode surrogates."""
     return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 

@@ -33,7 +33,7 @@ class Step:
 
     @property
     def ref(self) -> str:
-        """What other steps, and the bead cooked from it, know it by."""
+        """The name by which other steps, and the bead cooked from this step, refer to it."""
         return self.id
 
 
@@ -65,15 +65,15 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The beads of one wisp: the root, and a step each, whose `needs` name other steps by their ref."""
+    """The beads of one wisp: the root, and one bead per step, whose `needs` name other steps by their ref."""
 
     root: NewBead
     steps: tuple[NewBead, ...]
     values: Mapping[str, str] = field(default_factory=dict)
-    """The variables as they were given, for a store that cooks the formula by itself."""
+    """The variables as given, for a bead store that cooks the formula itself."""
 
     def in_order(self) -> list[NewBead]:
-        """Steps so that each comes after what it needs. Raises FormulaInvalid for needs that cannot be met."""
+        """The steps, each after those it needs. Raises FormulaInvalid for needs that cannot be met."""
         ordered = in_order(self.steps)
         if len(ordered) < len(self.steps):
             stuck = ", ".join(step.ref or step.title for step in self.steps if step not in ordered)
@@ -88,7 +88,7 @@ class FormulaInvalid(LampError):
 
 
 def decode(tree: Mapping[str, Any], source: str) -> Formula:
-    """A formula from its parsed file, or FormulaInvalid with every problem at once."""
+    """A formula from its parsed file. Raises FormulaInvalid with every problem."""
     problems = _unknown(tree, _TOP_KEYS, "")
     name = _text(tree, "formula", "formula", problems, required=True)
     variables = _variables(tree.get("vars", {}), problems)
@@ -110,7 +110,7 @@ def decode(tree: Mapping[str, Any], source: str) -> Formula:
 
 
 def plan(formula: Formula, *, title: str | None, values: Mapping[str, str]) -> Plan:
-    """The beads to create. Raises UsageError naming every missing and every unknown variable; then nothing is made."""
+    """The beads to create. Raises UsageError that names every missing and every unknown variable."""
     known = {variable.name: variable for variable in formula.variables} or {
         name: Variable(name) for name in _placeholders(formula)
     }
@@ -155,7 +155,7 @@ N = TypeVar("N", bound=_Needy)
 
 
 def in_order(steps: Sequence[N]) -> list[N]:
-    """Steps so that each comes after what it needs; those in a circle, and those behind one, are left out."""
+    """The steps, each after those it needs; steps in a cycle, and steps that depend on one, are left out."""
     done: set[str | None] = set()
     ordered: list[N] = []
     waiting = list(steps)
@@ -248,7 +248,7 @@ def _check_steps(steps: list[Step], problems: list[str]) -> None:
 
 
 def _circle(steps: list[Step]) -> list[str]:
-    """The ids of steps that wait for one another; those that only wait behind them are no part of it."""
+    """The ids of steps that wait for one another, without steps that only depend on them."""
     known = {step.id for step in steps}
     ordered = in_order([replace(step, needs=tuple(need for need in step.needs if need in known)) for step in steps])
     left = [step for step in steps if step.id not in {done.id for done in ordered}]

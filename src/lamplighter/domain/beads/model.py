@@ -17,11 +17,11 @@ class BeadStatus(StrEnum):
 
 
 BOOKKEEPING = frozenset({"run"})
-"""Types that record what the city itself did: never ready work, and no `bead.*` events."""
+"""Types that record what the city itself did: they are never ready work and emit no `bead.*` events."""
 CONTAINERS = frozenset({"convoy", "epic"})
 """Types that group other beads; a convoy closes when its last child does, unless labelled `owned`."""
 MOLECULES = frozenset({"molecule", "wisp"})
-"""The root of a cooked formula; closes when its last step does."""
+"""Types of the root of a cooked formula, which closes when its last step does."""
 NOT_READY = BOOKKEEPING | CONTAINERS | {"message"}
 
 OWNED = "owned"
@@ -41,7 +41,7 @@ class NewBead:
     description: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     ephemeral: bool = False
-    """A wisp: collected with its steps some time after it closes."""
+    """True for a wisp, which is deleted with its steps some time after it closes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Bead:
 
 @dataclass(frozen=True, slots=True)
 class BeadFilter:
-    """All conditions must hold; None asks nothing."""
+    """All conditions must hold; None means no condition."""
 
     status: BeadStatus | None = None
     type: str | None = None

@@ -1,4 +1,4 @@
-"""What follows from a bead's type, labels and status: pure rules that every bead store keeps."""
+"""Pure rules about a bead's type, labels and status that every bead store follows."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +16,7 @@ from lamplighter.domain.beads.model import (
 
 
 def workable(bead: Bead) -> bool:
-    """Whether it is work that somebody could take, once its needs are met; a molecule only when it is routed."""
+    """Whether the bead can be taken once its needs are met; a molecule only with an assignee or a pool label."""
     if bead.status is not BeadStatus.OPEN or bead.type in NOT_READY:
         return False
     routed = bead.assignee is not None or any(label.startswith(POOL_LABEL) for label in bead.labels)
@@ -24,19 +24,19 @@ def workable(bead: Bead) -> bool:
 
 
 def ends_with_children(bead: Bead) -> bool:
-    """Whether closing the last open child closes it too."""
+    """Whether closing its last open child closes the bead too."""
     if bead.status is BeadStatus.CLOSED:
         return False
     return bead.type in MOLECULES or (bead.type == "convoy" and OWNED not in bead.labels)
 
 
 def opens_with_children(bead: Bead) -> bool:
-    """Whether open work below it opens it again."""
+    """Whether an open child reopens the bead."""
     return bead.status is BeadStatus.CLOSED and bead.type in MOLECULES | CONTAINERS
 
 
 def changed(before: Bead, wanted: BeadChange, now: datetime) -> Bead:
-    """The bead after the change, save for its root; the same object when the change changes nothing."""
+    """The bead after the change, except for its root; the same object if nothing changes."""
     status = before.status if wanted.status is None else wanted.status
     metadata = {**before.metadata, **wanted.metadata}
     after = replace(

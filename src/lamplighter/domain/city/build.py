@@ -1,4 +1,4 @@
-"""An agent as declared becomes a session to start: command, prompt, environment, directory, readiness, marks."""
+"""Builds the session to start from a declared agent: command, prompt, environment, directory, readiness, metadata."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -29,12 +29,12 @@ from lamplighter.kit.text import expand
 
 
 class CannotBuild(LampError):
-    """An agent that cannot be started as it is declared."""
+    """The agent cannot be started as declared."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the machine adds to a declaration. `parent` is the environment of whoever starts the session."""
+    """What the machine adds to a declaration. `parent` is the environment of the process that starts the session."""
 
     parent: Mapping[str, str]
     installed: Callable[[str], bool]
@@ -47,7 +47,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Built:
-    """`files` must be there before the start; `provider` names the agent program, empty for a command of its own."""
+    """`files` must be written before the start; `provider` names the agent program, empty for a custom command."""
 
     spec: SessionSpec
     provider: str
@@ -55,7 +55,7 @@ class Built:
 
 
 def built(loaded: LoadedCity, agent: Agent, instance: str, around: Surroundings) -> Built:
-    """Raises NoProgram, CannotBuild, or TemplateError."""
+    """Build the session of one instance. Raises NoProgram, TemplateError, or ValueError for a bad session name."""
     city, place = loaded.city, work_dir(loaded.city, agent)
     chosen = program(city, agent, around.installed)
     preset = _preset(loaded, agent, chosen)
@@ -88,7 +88,11 @@ def built(loaded: LoadedCity, agent: Agent, instance: str, around: Surroundings)
 
 
 def _preset(loaded: LoadedCity, agent: Agent, chosen: Program) -> Preset | None:
-    """None for a command of its own. One of the city's, or with arguments of the agent's, is driven as declared."""
+    """The preset that drives the program; None for a custom command.
+
+    A provider that the city declares, an agent with its own `args` and prompt mode `flag` are driven as declared, not
+    by the built-in preset.
+    """
     if chosen.shell:
         return None
     known = PRESETS.get(chosen.provider)
@@ -112,7 +116,7 @@ def _preset(loaded: LoadedCity, agent: Agent, chosen: Program) -> Preset | None:
 
 
 def _keys(chosen: Program, parent: Mapping[str, str]) -> dict[str, str]:
-    """What the program itself reads of the environment, also where the city gives it other arguments."""
+    """The variables that the program itself reads, taken from `parent` even if the city changes its arguments."""
     known = PRESETS.get(chosen.provider)
     return {} if known is None else {name: parent[name] for name in known.keys if parent.get(name)}
 
@@ -130,7 +134,10 @@ def _by_shell(chosen: Program, prompt: str, words: Mapping[str, object]) -> Invo
 
 
 def _prompt(loaded: LoadedCity, agent: Agent, instance: str, chosen: Program, around: Surroundings) -> str:
-    """The beacon, then the rendered template. A command of its own without a template is given nothing."""
+    """The beacon, then the rendered template; without a template, a hint to run `lamp prime` unless hooks call it.
+
+    Empty in prompt mode `none`, and for a custom command without a template.
+    """
     if (agent.prompt_mode or ("arg" if chosen.provider else chosen.prompt_mode)) == PromptMode.NONE:
         return ""
     text = loaded.prompt(agent, instance, env={**chosen.env, **agent.env}, branches=around.branches).strip()

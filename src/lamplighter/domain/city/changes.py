@@ -1,4 +1,4 @@
-"""What patches and overrides may change: every key, unset meaning untouched."""
+"""The keys that patches and overrides may change; an unset key leaves the value as it is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class PoolChange:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentChange:
-    """What a patch or an override may change; unset leaves as it is, and so does an empty list."""
+    """What a patch or an override may change; an unset key or an empty list leaves the value as it is."""
 
     suspended: bool | None = field(default=None, metadata=switch("Suspend or resume it."))
     pool: PoolChange | None = field(default=None, metadata=table("Other bounds of its pool.", PoolChange))

@@ -1,4 +1,4 @@
-"""Rules that hold between values: unique names, references that lead somewhere, bounds that fit each other."""
+"""Checks between values: unique names, references that resolve, bounds that fit each other."""
 
 from collections.abc import Callable, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -14,7 +14,7 @@ from lamplighter.kit.text import TemplateError, expand
 
 
 def check_tables(expanded: Table, found: Findings) -> None:
-    """Rules on the tables themselves, which know the place of each value."""
+    """Check the tables themselves; they know where each value was set."""
     for key, identity in (("agents", _agent_identity), ("rigs", _name), ("configurations", _name)):
         _unique(expanded.tables(key), key.removesuffix("s"), identity, found)
     for agent in expanded.tables("agents"):
@@ -25,7 +25,7 @@ def check_tables(expanded: Table, found: Findings) -> None:
 
 
 def check_city(city: City, expanded: Table, found: Findings) -> None:
-    """References between parts of the city."""
+    """Check the references between parts of the city."""
     providers = [*city.providers, *builtin_providers]
     rigs = [rig.name for rig in city.rigs]
     _check_prefixes(city, expanded, found)
@@ -79,7 +79,7 @@ def _check_pool(agent: Table, found: Findings) -> None:
 
 
 def _check_instances(agents: Iterable[Agent], tables: list[Table], found: Findings) -> None:
-    """An agent may not be called what an instance of a pool is called."""
+    """An agent must not have the name of a pool's instance."""
     pools = {agent.qualified_name: agent for agent in agents if agent.pool is not None}
     for agent, table in zip(agents, tables, strict=True):
         pool = pools.get(agent.qualified_name.rpartition("-")[0])
@@ -108,7 +108,7 @@ def _known(table: Table, key: str, names: Iterable[str], noun: str, found: Findi
 
 
 def check_configuration(row: Table, city: City, found: Findings) -> None:
-    """One of a file, or one that is to be stored."""
+    """Check one configuration, from a file or about to be stored."""
     _known(row, "rig", [rig.name for rig in city.rigs], "a rig", found)
     _known(row, "preset", [*city.providers, *builtin_providers], "a provider", found)
     path: str = row.get("path", "")
@@ -137,7 +137,7 @@ def _check_dependencies(agents: Iterable[Agent], tables: list[Table], found: Fin
 
 
 def _cycle(edges: Mapping[str, list[str]]) -> list[str]:
-    """One circle of names, its first repeated at the end, or nothing."""
+    """The names of one cycle, the first repeated at the end; empty if there is none."""
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
@@ -147,7 +147,7 @@ def _cycle(edges: Mapping[str, list[str]]) -> list[str]:
 
 
 def check_templates(city: City, expanded: Table, found: Findings) -> None:
-    """Every template of the city renders with the names it may use, and gives each session a name of its own."""
+    """Check that every template renders with the variables it may use, and that session names are unique."""
     workspace = expanded.get("workspace")
     place = workspace.at("session_template") if workspace is not None else expanded.place
     try:

@@ -1,10 +1,10 @@
-"""The environment of an automation's command: the daemon's own, without what marks another process, and its place."""
+"""The environment of an automation's command: the daemon's, without identity variables, plus city and rig."""
 
 from collections.abc import Mapping
 
 from lamplighter.domain.city.model import City
 
-# Who the daemon was started by or for must not be taken for who the command is.
+# These identify the agent, session or run that the daemon itself was started in; the command must not inherit them.
 _DROPPED = frozenset(
     {"GC_AGENT", "GC_DIR", "GC_RIG", "GC_DRAIN", "GC_DRAIN_ACK", "GC_RESTART_REQUESTED", "LAMP_AGENT", "LAMP_DIR",
      "LAMP_RIG", "LAMP_RUN_ID", "LAMP_ACTOR", "LAMP_SESSION", "LAMP_SESSION_ID", "LAMP_CITY_ID", "LAMP_CHILD_ID",
@@ -13,7 +13,7 @@ _DROPPED = frozenset(
 
 
 def command_environment(city: City, rig: str | None, *, parent: Mapping[str, str]) -> dict[str, str]:
-    """Commands are the city owner's own scripts, so unlike agents they see the whole environment of the daemon."""
+    """Commands are the owner's scripts, so unlike agents they get all other variables of the daemon's environment."""
     passed = {name: value for name, value in parent.items() if name not in _DROPPED}
     own = {"CITY": str(city.root)}
     found = city.rig(rig) if rig else None

@@ -1,4 +1,4 @@
-"""A configuration as people give it: the keys of a `[[configurations]]` table, under the same rules and a few more."""
+"""Configurations given by people or programs: the keys and checks of `[[configurations]]`, and a few more checks."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -17,7 +17,7 @@ _PLACES = frozenset({"rig", "path"})
 
 
 class ConfigurationInvalid(UsageError):
-    """Every problem at once, each with its key."""
+    """Lists every problem, each with its key."""
 
     def __init__(self, found: Findings) -> None:
         told = "\n".join(str(problem) for problem in found.problems)
@@ -25,7 +25,10 @@ class ConfigurationInvalid(UsageError):
 
 
 def given(body: Mapping[str, Any], city: City) -> Configuration:
-    """Raises ConfigurationInvalid. Whether a directory exists is asked when a run starts: a disk may be away."""
+    """The checked configuration. Raises ConfigurationInvalid.
+
+    Whether the directory exists is checked only when a run starts, because a disk may be unmounted now.
+    """
     found = Findings()
     name = body.get("name")
     said = f"configuration `{name}`" if isinstance(name, str) and name else "configuration"
@@ -42,9 +45,9 @@ def given(body: Mapping[str, Any], city: City) -> Configuration:
 
 
 def changed(current: Configuration, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What `given` is asked next: only what is named changes, and what is named as null goes.
+    """The body to pass to `given`: `current` with the named keys changed; a key set to null is removed.
 
-    A new rig takes the place of a path, and the other way round. A value shown masked stays what it was.
+    A new rig replaces a path and a new path a rig. A masked `env` value in `changes` leaves that variable unchanged.
     """
     body: dict[str, Any] = body_of(current) | {"name": current.name}
     place = {key for key in _PLACES if changes.get(key)}
@@ -58,18 +61,18 @@ def changed(current: Configuration, changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def body_of(one: Configuration) -> dict[str, Any]:
-    """What is kept of it, beside its name."""
+    """What is stored of a configuration besides its name."""
     body = asdict(one) | {"env": dict(one.env)}
     del body["name"]
     return body
 
 
 def of_body(name: str, body: Mapping[str, Any]) -> Configuration:
-    """As it was kept; keys of a newer program are passed over."""
+    """A configuration from its stored body; unknown keys, written by a newer version, are ignored."""
     return Configuration(name=name, **{key: value for key, value in body.items() if key in _KEYS})
 
 
 def shown(one: Configuration) -> dict[str, Any]:
-    """For people and programs: what is unset is null, and what looks secret is covered."""
+    """For display: unset keys are null, values that look secret are masked."""
     body = {key: value or None for key, value in body_of(one).items()}
     return {"name": one.name} | body | {"env": covered("env", dict(one.env))}

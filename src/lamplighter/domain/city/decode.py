@@ -1,4 +1,4 @@
-"""From a parsed file to checked tables, and from merged tables to the city: every problem is found, none raised."""
+"""Decodes a parsed file into checked tables, and merged tables into the city; problems are collected, not raised."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,7 +17,7 @@ _BAD = object()
 
 
 def read(section: type, tree: Mapping[str, Any], place: Place, found: Findings) -> Table:
-    """Check the shape of one table; what is wrong is reported and left out, so that the rest can still be judged."""
+    """Check the shape of one table; wrong keys are reported and left out, so that the rest can still be checked."""
     known = keys_of(section)
     leaves: dict[str, Leaf] = {}
     for name, raw in tree.items():
@@ -35,7 +35,7 @@ def read(section: type, tree: Mapping[str, Any], place: Place, found: Findings) 
 
 
 def read_value(key: Key, raw: Any, at: Place, found: Findings) -> Any:
-    """The value of one key in the model's terms; a problem gives a value that no key can have."""
+    """The decoded value of one key; after a problem, a sentinel for which `is_bad` is true."""
     value = _shaped(key, raw, at, found)
     if value is not _BAD and key.check is not None and (wrong := key.check(value)):
         found.wrong(at, wrong)
@@ -48,7 +48,7 @@ def is_bad(value: object) -> bool:
 
 
 def build(table: Table, found: Findings) -> Any:
-    """The section that a merged table declares, or None when a key it needs is missing."""
+    """The section that a merged table declares, or None when a required key is missing."""
     given: dict[str, Any] = {}
     for name, leaf in table.leaves.items():
         given[attribute(name)] = _built(leaf.value, found)
@@ -144,7 +144,7 @@ def _pairs(raw: Any, at: Place, found: Findings) -> dict[str, str] | object:
 
 def _nested(key: Key, raw: Any, at: Place, found: Findings) -> Any:
     section = key.holds
-    assert section is not None  # noqa: S101  a table key without its section is a slip in the model
+    assert section is not None  # noqa: S101  a table key without its section is a mistake in the model
     if key.shape is Shape.ROWS:
         if not isinstance(raw, list) or not all(isinstance(row, dict) for row in raw):
             found.wrong(at, f"must be a list of tables, written `[[{key.name}]]`, not {_said(raw)}")
@@ -182,7 +182,7 @@ def _unknown(name: str, section: type, known: Mapping[str, Key]) -> str:
 
 @lru_cache
 def _homes() -> Mapping[str, list[str]]:
-    """The sections of the city that know a key, for keys written one level too high."""
+    """The sections of the city by the keys they have, to explain a key written one level too high."""
     homes: dict[str, list[str]] = {}
     for top in keys_of(model.City).values():
         if top.shape is Shape.TABLE and top.holds is not None:

@@ -1,4 +1,4 @@
-"""Settings from the environment: `LAMP_<SECTION>_<KEY>` for every plain key, and the names Gas City uses."""
+"""Settings from the environment: `LAMP_<SECTION>_<KEY>` for every plain key, and the variables of Gas City."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ _GAS_CITY = {
         "namespace", "image", "context", "cpu_request", "mem_request", "cpu_limit", "mem_limit", "prebaked",
     )},
 }  # fmt: skip
-# Read elsewhere, or set by us for sessions, runs and commands: names that are known, and set no key of the file.
+# Known names that set no key of the file: read elsewhere, or set by Lamplighter for sessions, runs and commands.
 _OWN = frozenset(
     f"{OURS}{name}" for name in (
         "ACTOR", "AGENT", "API_URL", "AUTOMATION", "CHILD_ID", "CITY", "CITY_ID", "COMPLETE", "CONFIG_FIELDS",
@@ -40,12 +40,12 @@ _OWN = frozenset(
 
 @lru_cache
 def variables() -> Mapping[str, tuple[str, ...]]:
-    """Every variable that sets a key, with the path of that key; `LAMP_` names come after, so that they win."""
+    """Every variable that sets a key, with that key's path; `LAMP_` names come last, so they win over `GC_` names."""
     return {**_GAS_CITY, **dict(_named(City, ()))}
 
 
 def overridden(city: Table, env: Mapping[str, str], found: Findings) -> Table:
-    """The city's table with what the environment sets; an empty variable sets nothing, an unknown one is noted."""
+    """The city's table with the values the environment sets; empty variables set nothing, unknown ones give a note."""
     for name in unknown_names(env):
         found.note(Place(ENVIRONMENT, (name,)), f"is not a setting and has no effect{_near(name)}")
     for variable, path in variables().items():
@@ -60,12 +60,12 @@ def known_names() -> frozenset[str]:
 
 
 def unknown_names(env: Mapping[str, str]) -> list[str]:
-    """What is set in our name and means nothing to us: a slip of the keyboard, most likely."""
+    """Variables that are set, begin with `LAMP_` and are not known: most likely typing errors."""
     return sorted(name for name in env.keys() - known_names() if name.startswith(OURS) and env[name])
 
 
 def _near(name: str) -> str:
-    """Compared without what all of them begin with, which would make any two look alike."""
+    """The nearest known name; compared without the common prefix, which would make any two names look similar."""
     near = nearest(name.removeprefix(OURS), [known.removeprefix(OURS) for known in known_names()])
     return f"; did you mean `{OURS}{near}`?" if near else ""
 
@@ -90,13 +90,13 @@ def _set(table: Table, path: tuple[str, ...], given: str, place: Place, found: F
 
 
 def _read(key: Key, given: str, place: Place, found: Findings) -> object:
-    # A URL from the environment may hold the password that one in a file must not.
+    # A URL in the environment may contain a password; a URL in a file must not.
     checked = replace(key, check=None) if key.check is no_password else key
     return read_value(checked, _as_written(key.shape, given), place, found)
 
 
 def _as_written(shape: Shape, given: str) -> object:
-    """What the text would be in a file; text that does not fit is left, and reading it says what is wrong."""
+    """The value as a file would write it; text that does not fit is passed on, and decoding it reports the problem."""
     match shape:
         case Shape.WHOLE:
             return int(given) if given.strip().lstrip("+-").isdecimal() and len(given) < 20 else given

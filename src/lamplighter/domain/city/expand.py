@@ -1,4 +1,4 @@
-"""From merged files to one flat city: topologies, patches, overrides, formula layers, in that order."""
+"""Expands merged files into one flat city: topologies, patches, overrides, formula layers, in that order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ SYSTEM_FORMULAS = ".gc/system-formulas"
 
 @dataclass(frozen=True)
 class Ground:
-    """What the files lie on: the city's directory, and each topology by the reference that names it."""
+    """The city's directory, and the loaded topologies by the reference that names them."""
 
     root: Path
     topologies: Mapping[str, Topology]
@@ -26,12 +26,15 @@ class Ground:
         return [self.topologies[name] for name in references(scope) if name in self.topologies]
 
     def judging(self, scope: Table, found: Findings) -> Findings:
-        """Where a topology is missing, names that lead nowhere follow from that, and are not told."""
+        """Where to report unknown names: `found`, or, if a topology of this scope is missing, a discarded collection.
+
+        A missing topology is a problem already, and unknown names would only follow from it.
+        """
         return found if all(name in self.topologies for name in references(scope)) else Findings()
 
 
 def expand(merged: Table, ground: Ground, found: Findings) -> Table:
-    """One table without references to other files; every value keeps the place that set it."""
+    """One table without references to other files; every value keeps the place where it was set."""
     workspace: Table = merged.get("workspace") or Table(object, merged.place / "workspace")
     patches: Table = merged.get("patches") or Table(object, merged.place / "patches")
     rigs = patch_rigs(merged.tables("rigs"), patches.tables("rigs"), found)
@@ -74,7 +77,7 @@ def settle(expanded: Table, ground: Ground, found: Findings) -> City | None:
 
 
 def _with_rigs(agents: list[Table], rigs: list[Table], ground: Ground, found: Findings) -> list[Table]:
-    """All agents, those of rig topologies after the others, each rig's overrides applied to its own."""
+    """All agents, those of rig topologies last, with each rig's overrides applied to the agents of that rig."""
     names = {rig.get("name") for rig in rigs if rig.tables("overrides")}
     inline: dict[str, list[int]] = {}
     for index, agent in enumerate(agents):
@@ -95,7 +98,7 @@ def _with_rigs(agents: list[Table], rigs: list[Table], ground: Ground, found: Fi
 
 
 def _layers(city: City, expanded: Table, ground: Ground) -> FormulaLayers:
-    """System, city topologies, the city's own; then for each rig its topologies and its own."""
+    """City layers: system, the city's topologies, the city's own. For each rig: its topologies, then its own."""
     workspace: Table = expanded.get("workspace") or Table(object, Place(Origin("", "")))
     shared = [topology.formulas for topology in walk(ground.of(workspace))]
     own = ground.root / from_city(city.formulas.dir)

@@ -1,4 +1,7 @@
-"""Whether an agent's declared behaviour changed, and in which field: no clock, no path, no instance, no probed file."""
+"""Fingerprints of an agent's declared behaviour, which show whether it changed and in which field.
+
+Only declarations and the files they name count: no times, no instance names, nothing detected on the machine.
+"""
 
 import hashlib
 import json
@@ -12,24 +15,24 @@ from lamplighter.domain.city.variables import work_dir
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """`fields` has a digest for each field, so that drift can be explained without keeping what was in it."""
+    """`fields` has a digest for each field, so that drift can be explained without storing the values."""
 
     hash: str
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def fingerprint(city: City, agent: Agent, contents: Mapping[str, str]) -> Fingerprint:
-    """Of what a running session was started with. `contents` has a digest for each file the agent names.
+    """Covers what a session is started with. `contents` has a digest for each file the agent names.
 
     Left out is what takes effect without a restart: pool bounds, idle limit, suspension, dependencies, queries, and
-    how readiness is seen.
+    how readiness is detected.
     """
     fields = {name: _digest(value) for name, value in _behaviour(city, agent, contents).items()}
     return Fingerprint(_digest(fields), fields)
 
 
 def _behaviour(city: City, agent: Agent, contents: Mapping[str, str]) -> dict[str, object]:
-    """Only what is set, so that a new field of a later version changes no fingerprint."""
+    """Only the fields that are set, so that a field added by a later version does not change existing fingerprints."""
     program = declared_program(city, agent) or Program()
     values: dict[str, object] = {
         "provider": program.provider,

@@ -1,4 +1,4 @@
-"""Hook files: what agent programs are told to call at the start of a session, at each prompt and at each pause."""
+"""Hook files, which make agent programs call `lamp` at the start of a session, at each prompt and at each pause."""
 
 import json
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ CLAUDE_SETTINGS = ".gc/settings.json"
 
 @dataclass(frozen=True)
 class HookFile:
-    """Written where nothing stands yet; a person's own file is never touched."""
+    """Written only if no file exists at `path`; an existing file is never changed."""
 
     path: Path
     content: str
 
 
 def hooks_of(city: City, agent: Agent, provider: str) -> tuple[str, ...]:
-    """The programs whose hook files an agent wants; Claude Code's own are always there for it."""
+    """The programs whose hook files an agent needs; an agent that runs Claude Code always gets those of Claude Code."""
     named = city.workspace.install_agent_hooks if agent.install_agent_hooks is None else agent.install_agent_hooks
     return (*named, *(() if "claude" in named or provider != "claude" else ("claude",)))
 

@@ -1,7 +1,7 @@
-"""What a key of a configuration file is: its kind, its meaning and its limits, carried by the field that holds it.
+"""Keys of configuration files: the shape, description and limits of each, stored in the metadata of its field.
 
-A field of a section class with such metadata is a key of the file; its name, kind, default and sentence serve
-decoding, suggestions, the reference page and the tests alike, so that a new key is one line in the model.
+A field of a section class with such metadata is a key of the file. Decoding, suggestions, the reference page and the
+tests all use its name, shape, default and description, so that a new key is one line in the model.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ def keys_of(section: type) -> Mapping[str, Key]:
 
 
 def attribute(key: str) -> str:
-    """The field that holds `key`; `_replace` is a key, but no good name for a field."""
+    """The name of the field that holds `key`: without leading underscores, as the key `_replace` has one."""
     return key.lstrip("_")
 
 
@@ -90,7 +90,7 @@ def named(doc: str, holds: type) -> dict[str, Key]:
 
 
 def unused(doc: str) -> dict[str, Key]:
-    """A key that Gas City files carry and Lamplighter does not need: accepted, with a note."""
+    """A key that Gas City files have and Lamplighter does not use: accepted, with a remark."""
     return {_KEY: Key("", Shape.TEXT, doc, unused=True)}
 
 

@@ -1,4 +1,4 @@
-"""Limits on single values: each returns what is wrong with a value, or None."""
+"""Checks of single values: each returns what is wrong with a value, or None."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ def one_of(*names: str) -> Callable[[str], str | None]:
 
 
 def provider(*names: str) -> Callable[[str], str | None]:
-    """One of the names, nothing for the default, or `exec:` and a script."""
+    """Accepts one of the names, an empty text for the default, or `exec:` and a script."""
     known = one_of(*names, "exec:<script>")
 
     def check(value: str) -> str | None:
@@ -73,7 +73,7 @@ def port(value: int) -> str | None:
 
 
 def plain_name(value: str) -> str | None:
-    """A name that may stand in paths, session names and labels."""
+    """Accepts names that can be used in paths, session names and labels."""
     if _NAME.match(value):
         return None
     if not value:
@@ -104,7 +104,7 @@ def no_password(value: str) -> str | None:
 
 
 def web_address(value: str) -> str | None:
-    """Nothing, or where a browser can go."""
+    """Accepts an empty text, or an HTTP or HTTPS URL without a password."""
     try:
         parts = urlsplit(value)
         sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

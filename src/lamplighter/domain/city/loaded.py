@@ -1,4 +1,4 @@
-"""A city that passed every check, with what it was made of."""
+"""A city that passed every check, with the files and values it was loaded from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from lamplighter.kit.text import Missing, Template, render
 
 @dataclass(frozen=True)
 class Sources:
-    """What a city is made of: single files, and directories in which every file counts."""
+    """What a city was loaded from: single files, and directories of which every file counts."""
 
     files: tuple[Path, ...]
     directories: tuple[Path, ...]
@@ -29,7 +29,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class LoadedCity:
-    """`table` has the place of every value; `contents` a digest of each file that agents name."""
+    """`table` has the place of every value; `contents` has a digest of each file that agents name."""
 
     city: City
     table: Table
@@ -39,13 +39,13 @@ class LoadedCity:
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     contents: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[Path, bytes] = field(default_factory=dict, repr=False, compare=False)
-    """The files it was read from, as they were then."""
+    """The contents of the files it was loaded from, as they were at that time."""
 
     def fingerprint(self, agent: Agent) -> Fingerprint:
         return fingerprint(self.city, agent, self.contents)
 
     def prompt(self, agent: Agent, instance: str, *, env: Mapping[str, str], branches: Branches = NO_REPOSITORY) -> str:
-        """The rendered prompt, empty when the agent has none; an unknown name is empty. Raises TemplateError."""
+        """The rendered prompt, empty when the agent has none; unknown variables render empty. Raises TemplateError."""
         known = self.prompts.get(agent.prompt_template)
         if known is None:
             return ""

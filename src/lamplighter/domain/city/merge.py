@@ -1,4 +1,4 @@
-"""Fragments into the root file: which keys join, which replace, and a note for each value that loses."""
+"""Merges fragments into the root file: which keys are joined, which replaced, and a note for each overridden value."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +13,7 @@ _LISTS = frozenset({("workspace", "topologies"), ("automations", "skip"), ("auto
 
 
 def merge_files(base: Table, fragments: Iterable[Table], root: Path, found: Findings) -> Table:
-    """The root file with its fragments, in order; agents' own paths become relative to the city."""
+    """The root file with its fragments merged in order; paths of agents become relative to the city."""
     merged = with_own_paths(base, root)
     for fragment in fragments:
         if "include" in fragment.leaves:
@@ -23,7 +23,7 @@ def merge_files(base: Table, fragments: Iterable[Table], root: Path, found: Find
 
 
 def with_own_paths(table: Table, root: Path) -> Table:
-    """Agents' paths, written relative to the file that declares them, as paths from the city."""
+    """`table` with agents' paths, written relative to the declaring file, turned into paths from the city."""
     agents = [_placed(agent, root) for agent in table.tables("agents")]
     return table.having({"agents": Leaf(agents, table.at("agents"))}) if agents else table
 
@@ -63,7 +63,7 @@ def _joined(name: str, old: Leaf, new: Leaf, found: Findings) -> Leaf:
 
 
 def merge_fields(old: Table, new: Table, found: Findings) -> Table:
-    """Field by field, the new one winning with a note; lists that gather from every file are joined."""
+    """Merge field by field: the new value wins, with a note if it differs; the lists in `_LISTS` are joined."""
     leaves = dict(old.leaves)
     top = str(old.place.path[0]) if old.place.path else ""
     for name, leaf in new.leaves.items():

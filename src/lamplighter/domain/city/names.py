@@ -1,4 +1,4 @@
-"""Names that follow from other names: bead prefixes, qualified names, pool instances."""
+"""Names derived from other names: bead prefixes, qualified names, pool instances."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def derived_prefix(name: str) -> str:
 
 
 def split_qualified(qualified: str) -> tuple[str, str]:
-    """`dir` and `name`: the last slash divides them."""
+    """Split into `dir` and `name` at the last slash."""
     directory, _, name = qualified.rpartition("/")
     return directory, name
 
@@ -36,7 +36,10 @@ def instance_names(agent: Agent) -> tuple[str, ...]:
 
 
 def find_agent(agents: Iterable[Agent], given: str, *, rig: str = "") -> tuple[Agent, str] | None:
-    """The agent a person means, and the qualified instance: exact, then an instance of a pool, then within `rig`."""
+    """The agent meant by `given`, and the qualified name of the instance; None if there is none.
+
+    Tried in this order: the exact name, an instance of a pool, then both again within `rig`.
+    """
     known = list(agents)
     for name in filter(None, (given, f"{rig}/{given}" if rig else "")):
         for agent in known:

@@ -1,4 +1,4 @@
-"""Patches and rig overrides: changes to what another file declares; a target that is not there is a problem."""
+"""Applies patches and rig overrides to what other files declare; a target that does not exist is a problem."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,7 +14,7 @@ _BUILT_IN = Place(Origin("preset", "built-in provider"))
 
 
 def changed(table: Table, change: Table, *, target: Iterable[str]) -> Table:
-    """`table` with what `change` sets; unset keys and empty lists leave it as it is."""
+    """`table` with the values that `change` sets; unset keys and empty lists change nothing."""
     leaves = dict(table.leaves)
     for name, leaf in change.leaves.items():
         if name in target or name in {"env_remove", "_replace"} or leaf.value == ():
@@ -38,7 +38,7 @@ def _changed_leaf(name: str, old: Leaf | None, new: Leaf) -> Leaf:
 
 
 def patch_agents(agents: list[Table], patches: Iterable[Table], rigs: Iterable[str], found: Findings) -> list[Table]:
-    """Agents with the patches aimed at them; agents of rig topologies are out of reach, and the problem says so."""
+    """Agents with their patches applied; patches cannot target agents of rig topologies, and the problem says so."""
     at = {(agent.get("dir", ""), agent.get("name", "")): index for index, agent in enumerate(agents)}
     out = list(agents)
     known_rigs = set(rigs)
@@ -55,7 +55,7 @@ def patch_agents(agents: list[Table], patches: Iterable[Table], rigs: Iterable[s
 
 
 def override_agents(agents: list[Table], rig: Table, found: Findings) -> list[Table]:
-    """The agents of one rig with the rig's overrides."""
+    """The agents of one rig with the rig's overrides applied."""
     at = {agent.get("name", ""): index for index, agent in enumerate(agents)}
     out = list(agents)
     for override in rig.tables("overrides"):
@@ -86,7 +86,7 @@ def patch_rigs(rigs: list[Table], patches: Iterable[Table], found: Findings) -> 
 
 
 def patch_providers(providers: Mapping[str, Table], patches: Iterable[Table], found: Findings) -> dict[str, Table]:
-    """Providers with their patches; a built-in one that is patched becomes one of the city's."""
+    """Providers with their patches applied; a patched built-in provider is added to the city's own providers."""
     out = dict(providers)
     for patch in patches:
         name = patch.get("name")

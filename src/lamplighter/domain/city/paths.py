@@ -1,4 +1,4 @@
-"""How paths in the configuration are read: `//x` from the city's directory, absolute ones kept, others by file."""
+"""Reads paths of the configuration: `//x` starts at the city's directory, others at their file; absolute ones stay."""
 
 import posixpath
 import re
@@ -18,12 +18,12 @@ class Remote:
 
 
 def from_city(value: str) -> str:
-    """A path that is relative to the city already."""
+    """`value` without the leading `//` that means the city's directory; other paths are returned as they are."""
     return value[2:].lstrip("/") if value.startswith("//") else value
 
 
 def resolved(value: str, directory: Path, root: Path) -> str:
-    """A path written in a file of `directory`, relative to the city where it lies inside, else absolute."""
+    """A path written in a file of `directory`: relative to the city if it lies inside the city, else absolute."""
     if value.startswith("/") or not value:
         return from_city(value)
     full = posixpath.normpath(posixpath.join(directory.as_posix(), value))
@@ -44,6 +44,6 @@ def remote(reference: str) -> Remote | None:
 
 
 def inside(path: str) -> bool:
-    """Whether a relative path stays below where it starts."""
+    """Whether a relative path stays inside the directory it starts from."""
     normal = posixpath.normpath(path) if path else "."
     return not normal.startswith(("/", "../")) and normal != ".."

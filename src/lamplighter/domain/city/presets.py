@@ -1,4 +1,4 @@
-"""The agent programs a city knows without being told: what `[providers]` would say about each."""
+"""The built-in providers: what `[providers]` would declare for each known agent program."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from lamplighter.domain.sessions.presets.catalogue import PRESETS
 
 _ANGLE = "\u276f "  # the heavy angle that these programs print before their input line
 
-NOT_DETECTED = frozenset({"shell"})  # a shell is on every path, and never meant by silence
+NOT_DETECTED = frozenset({"shell"})  # a shell is always installed, and must not be chosen by default
 
 _GAS_CITY: Mapping[str, Provider] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""Which program an agent runs: its own command, its provider, the workspace's, or the first one found."""
+"""Chooses the program an agent runs: its own command, its provider, the workspace's, or the first one installed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,12 +31,12 @@ class NoProgram(LampError):
 
 
 def known_providers(city: City) -> Mapping[str, Provider]:
-    """Built-in ones and the city's; one of the city's stands in full for a built-in of the same name."""
+    """Built-in providers and the city's; one of the city's fully replaces a built-in one of the same name."""
     return {**builtin_providers, **city.providers}
 
 
 def declared_program(city: City, agent: Agent, detected: str = "") -> Program | None:
-    """The program by declaration alone, None when there is none; `detected` is the provider if none is named."""
+    """The program that is declared, or None; `detected` is the provider to use if none is named."""
     if agent.start_command:
         return Program(shell=agent.start_command, prompt_mode=agent.prompt_mode or "arg", prompt_flag=agent.prompt_flag,
                        env=agent.env)  # fmt: skip
@@ -48,10 +48,10 @@ def declared_program(city: City, agent: Agent, detected: str = "") -> Program | 
 
 
 def program(city: City, agent: Agent, installed: Callable[[str], bool]) -> Program:
-    """Raises NoProgram. `installed` says whether a command is on the path."""
+    """The program of an agent; `installed` says whether a command is on the path. Raises NoProgram."""
     found = declared_program(city, agent)
     if found is None and not (agent.provider or city.workspace.provider):
-        found = declared_program(city, agent, _detected(city, installed))  # a look along the whole path, only here
+        found = declared_program(city, agent, _detected(city, installed))  # the only case that searches the whole path
     if found is None:
         name = agent.provider or city.workspace.provider
         said = f"names provider `{name}`, which is not known{did_you_mean(name, known_providers(city))}"

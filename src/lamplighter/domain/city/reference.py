@@ -1,4 +1,4 @@
-"""The reference page of the configuration, written from the model itself."""
+"""Generates the reference page of the configuration from the model."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What becomes of a configuration that was read again: the same, refused, or swapped in."""
+"""Decides about a configuration that was read again: unchanged, refused, or swapped in."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -9,7 +9,7 @@ from lamplighter.domain.city.model import City
 
 @dataclass(frozen=True)
 class Same:
-    """Nothing that counts was changed."""
+    """Neither the files nor the resulting city changed."""
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,20 @@ class Refused:
 @dataclass(frozen=True)
 class Swap:
     changed: tuple[str, ...]
-    """The sections that differ; `files` when only files they name do."""
+    """The sections that differ; `files` when only files that they name differ."""
 
 
 Verdict = Same | Refused | Swap
 
 
 WORKER_BINDS = ("store.url", "beads.provider", "runs.provider", "artifacts.url")
-"""Settings that a worker takes once, at its start."""
+"""Settings that a worker reads only at its start."""
 
 CONTROLLER_BINDS = (*WORKER_BINDS, "session.provider", "api.host", "api.port")
 
 
 def judge(current: LoadedCity, new: LoadedCity, *, bound: Sequence[str] = CONTROLLER_BINDS) -> Verdict:
-    """Pure: what a running process does about `new`. The city's name cannot change under it, nor what is `bound`."""
+    """What a running process does about `new`; the city's name and the `bound` settings cannot change while it runs."""
     if new.revision == current.revision and new.city == current.city:
         return Same()
     if new.city.name != current.city.name:

@@ -1,4 +1,4 @@
-"""Where and with what an agent run works: its directory, its program, its model, mode and environment."""
+"""Plans an agent run: its directory, program, model, mode and environment."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ SHELL = "shell"
 
 
 class CannotRun(LampError):
-    """A run that cannot be started as it is declared; `reason` is what it fails with."""
+    """The run cannot be started as declared; `reason` becomes the reason of its failure."""
 
     def __init__(self, reason: str, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -27,7 +27,7 @@ class CannotRun(LampError):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """`instructions` are the automation's own words; the prompt is made of them when the files are in place."""
+    """`instructions` is the automation's own prompt; the full prompt is built from it once the run's files exist."""
 
     directory: Path
     preset: Preset
@@ -42,7 +42,11 @@ class RunPlan:
 def run_plan(
     city: City, automation: Automation, configuration: Configuration | None, installed: Callable[[str], bool]
 ) -> RunPlan:
-    """What the automation names comes before its configuration, that before the city. Raises CannotRun."""
+    """Values of the automation win over its configuration, and those over the city. Raises CannotRun.
+
+    Exceptions: the configuration's rig wins over the automation's, and so does its mode over `full_access`, the
+    default.
+    """
     action = automation.action
     if not isinstance(action, AgentAction):
         raise CannotRun("no_prompt", f"{automation.scoped_name} has no agent action.")
@@ -60,7 +64,9 @@ def run_plan(
 
 
 def run_environment(city: City, plan: RunPlan, *, parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Later wins: what passes from the parent, the program's keys, the configuration's, and the run's identity."""
+    """Later wins: variables passed on from the parent, the program's keys, the configuration's `env`, city, directory
+    and rig, then `own`, the run's identity.
+    """
     keys = {name: parent[name] for name in plan.preset.keys if parent.get(name)}
     place = {"CITY": str(city.root), "DIR": str(plan.directory)} | ({"RIG": plan.rig} if plan.rig else {})
     both = {f"{family}_{name}": value for family in ("GC", "LAMP") for name, value in place.items()}

@@ -1,4 +1,4 @@
-"""The environment of a session: what it may take from its parent, what is declared for it, and who it is."""
+"""The environment of a session: variables passed on from its parent, declared variables, and its identity."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from lamplighter.domain.city.model import Agent, City
 from lamplighter.domain.city.variables import rig_of
 
-# A session gets what programs need to work and to reach their models. Nothing else passes: the parent may be an agent
-# itself, with marks such as GC_DRAIN and GC_AGENT, or the daemon, with GC_SESSION, LAMP_STORE_URL and keys.
+# A session gets the variables that programs need to work and to reach their models. Nothing else is passed on: the
+# parent may itself be an agent, with GC_DRAIN and GC_AGENT, or the daemon, with GC_SESSION, LAMP_STORE_URL and keys.
 PASSED = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "TMPDIR",
      "SSH_AUTH_SOCK", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -23,7 +23,7 @@ PASSED_PREFIXES = (
 def session_environment(
     city: City, agent: Agent, instance: str, *, parent: Mapping[str, str], preset: Mapping[str, str], work_dir: Path
 ) -> dict[str, str]:
-    """Later wins: what passes from the parent, the provider's, the agent's, and the identity under both its names."""
+    """Later wins: variables passed on from `parent`, the provider's, the agent's, the identity (as GC_ and LAMP_)."""
     return {**passed_on(parent), **preset, **agent.env, **identity(city, agent, instance, work_dir)}
 
 

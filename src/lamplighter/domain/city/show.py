@@ -1,4 +1,4 @@
-"""The city as one file, and the place of any value: what `lamp config show` and `explain` print."""
+"""The city as one file, and where each value was set: the output of `lamp config show` and `lamp config explain`."""
 
 import json
 import re
@@ -23,7 +23,7 @@ _NESTED = frozenset({Shape.TABLE, Shape.ROWS, Shape.NAMED})
 
 @dataclass(frozen=True)
 class Explanation:
-    """A value as it would be written, and the layer, file and line that set it."""
+    """A value as TOML, and the layer, file and line that set it."""
 
     key: str
     value: str
@@ -33,9 +33,9 @@ class Explanation:
 
 
 def explain(loaded: LoadedCity, key: str) -> list[Explanation]:
-    """A value, or every value of a section: `daemon.max_restarts`, `daemon`, `agents."rig/coder".nudge`.
+    """Explain a value, or every value of a section: `daemon.max_restarts`, `daemon`, `agents."rig/coder".nudge`.
 
-    Raises NotFound for what is neither set nor a setting.
+    Raises NotFound for a key that is not a setting and for a row that does not exist.
     """
     steps = [quoted or bare or number for quoted, bare, number in _STEP.findall(key)]
     if not steps:
@@ -44,12 +44,12 @@ def explain(loaded: LoadedCity, key: str) -> list[Explanation]:
 
 
 def explain_agent(loaded: LoadedCity, qualified: str) -> list[Explanation]:
-    """Every value that is set for one agent. Raises NotFound."""
+    """Explain every key of one agent, defaults included; nested tables only if they are set. Raises NotFound."""
     return explain(loaded, f'agents."{qualified}"')
 
 
 def show(loaded: LoadedCity, *, provenance: bool = False) -> str:
-    """The city as one file that loads by itself, its parts from other files in place; secrets are covered."""
+    """The city as one file that can be loaded alone, with the parts from other files included; secrets are masked."""
     table = loaded.table.without("include", "topologies", "patches")
     workspace = table.get("workspace")
     if workspace is not None:
@@ -94,7 +94,7 @@ def _explained(table: Table, model: object, steps: list[str], prefix: str) -> It
 
 
 def _inside(table: Table, model: object, rest: list[str], here: str) -> Iterator[Explanation]:
-    """One key of a section, or all of them: of a list's row those that are set, of a plain section every one."""
+    """Explain one key of a section, or all of them; without a key, nested tables that are not set are left out."""
     if model is None:
         return
     if rest:
@@ -107,7 +107,7 @@ def _inside(table: Table, model: object, rest: list[str], here: str) -> Iterator
 
 
 def _rows(leaf: Leaf | None, models: Any, rest: list[str], here: str) -> Iterator[Explanation]:
-    """Rows by name; several may share one, as overrides of one automation in two rigs do."""
+    """Explain rows by name; several may share a name, as overrides of one automation in two rigs do."""
     tables = leaf.value if leaf is not None else ()
     if isinstance(tables, dict):
         rows = [(name, table, models[name]) for name, table in tables.items()]
@@ -162,7 +162,7 @@ def _from(leaf: Leaf) -> str:
 
 
 def covered(name: str, value: object) -> object:
-    """Passwords in addresses, and variables whose name says that they are secret."""
+    """`value` with secrets masked: passwords in URLs, and variables whose names look secret."""
     if isinstance(value, str):
         return MASK if value and looks_secret(name) else masked(value)
     if isinstance(value, Mapping):

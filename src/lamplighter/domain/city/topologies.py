@@ -1,4 +1,4 @@
-"""Topologies into the city: which agents join which scope, whose providers win, and where their formulas are."""
+"""How topologies join the city: which scope takes which agents, which providers win, and where the formulas are."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from lamplighter.kit.nearest import did_you_mean
 
 @dataclass(frozen=True)
 class Topology:
-    """A topology file with the topologies it includes, cycles already refused."""
+    """A topology file with the topologies it includes; cycles have been refused before."""
 
     directory: Path
     table: Table
@@ -29,7 +29,7 @@ class Topology:
 
 
 def references(scope: Table) -> list[str]:
-    """The topologies a workspace or a rig names: the single one first."""
+    """The topologies a workspace or a rig names: `topology` first, then `topologies`."""
     single = scope.get("topology", "")
     return [*([single] if single else []), *scope.get("topologies", ())]
 
@@ -51,7 +51,7 @@ def walk(topologies: Iterable[Topology]) -> Iterator[Topology]:
 
 
 def agents_of(topologies: Iterable[Topology], root: Path, *, rig: Leaf | None, found: Findings) -> list[Table]:
-    """The agents that a scope takes from its topologies; `rig` is the rig's name and the place that names it."""
+    """The agents that a scope takes from its topologies; `rig` is the rig's name and its place, None for the city."""
     taken: dict[tuple[str, str], Table] = {}
     for topology in topologies:
         parts = list(walk([topology]))
@@ -75,7 +75,7 @@ def _take(agent: Table, taken: dict[tuple[str, str], Table], found: Findings) ->
 
 
 def providers_of(topologies: Iterable[Topology]) -> Mapping[str, Table]:
-    """Providers of topologies: one that includes wins over what it includes, else the first named wins."""
+    """Providers of topologies: a topology wins over those it includes; otherwise the first named wins."""
     rows: dict[str, Table] = {}
     for topology in topologies:
         for part in reversed(list(walk([topology]))):
@@ -85,7 +85,7 @@ def providers_of(topologies: Iterable[Topology]) -> Mapping[str, Table]:
 
 
 def check_topology(topology: Topology, found: Findings) -> None:
-    """What a topology promises about itself: a known schema, and agents for the city that exist."""
+    """Check a topology's `[topology]` table: a known schema, and only existing agents in `city_agents`."""
     meta = topology.table.get("topology")
     if meta is None:
         return

@@ -1,4 +1,4 @@
-"""Configuration files after their shape was checked: each value with the place that set it, each problem with its."""
+"""Configuration files after their shape was checked: values and problems, each with its place in the files."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ def _no_lines(_path: KeyPath) -> int | None:
 
 @dataclass(frozen=True)
 class Origin:
-    """One layer: a file, the environment or a command line; `lines` finds the line of a key when somebody asks."""
+    """One layer: a file, the environment or a command line; `lines` finds the line of a key on demand."""
 
     layer: str
     file: str
@@ -44,7 +44,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A value and the place that set it. The value of a section is a Table, of rows a list of them, else plain."""
+    """A value and its place. A section's value is a Table, a list's is a list of Tables, named tables' is a dict of
+    Tables; other values are plain.
+    """
 
     value: Any
     place: Place
@@ -52,7 +54,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Table:
-    """The keys of one section that somebody set."""
+    """The keys of one section that are set."""
 
     section: type
     place: Place
@@ -86,7 +88,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, or worth a note: where, and what."""
+    """One problem, note or remark: where it is, and its message."""
 
     file: str
     key: str
@@ -96,7 +98,7 @@ class Problem:
     def __str__(self) -> str:
         where = f"{self.file}: {self.key}: " if self.key else f"{self.file}: "
         said = f"{where}{self.message}" + (f" (line {self.line})" if self.line else "")
-        # What a file says may hold line breaks and worse; one problem stays one line.
+        # Values from a file may contain line breaks and control characters; one problem must stay one line.
         return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], said)
 
 
@@ -115,10 +117,7 @@ class ConfigInvalid(LampError):
 
 @dataclass
 class Findings:
-    """What turned up on the way: problems make the configuration unusable, notes only where strictness is asked for.
-
-    Remarks are for the reader and never count.
-    """
+    """Collected findings: problems make the configuration unusable, notes do so only in strict mode, remarks never."""
 
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
@@ -128,7 +127,7 @@ class Findings:
         self.problems.append(problem_at(place, message, key=key))
 
     def about(self, place: Place) -> bool:
-        """Whether this very place has a problem already."""
+        """Whether a problem was already recorded for exactly this place."""
         key = spelled(place.path)
         return any(known.key == key and known.file == place.origin.file for known in self.problems)
 
@@ -144,7 +143,7 @@ def problem_at(place: Place, message: str, *, key: str | None = None) -> Problem
 
 
 def spelled(path: KeyPath) -> str:
-    """`agents[0].pool.max`; a name that is not bare is quoted, as it would be in the file."""
+    """The path as text, such as `agents[0].pool.max`; names that TOML cannot write bare are quoted."""
     out = ""
     for step in path:
         if isinstance(step, int):

@@ -1,4 +1,4 @@
-"""What templates of agents see: variables and functions for commands, prompts, directories and session names."""
+"""Variables and functions for agents' templates: commands, prompts, directories and session names."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True)
 class Branches:
-    """What git says about a working directory; empty where there is no repository."""
+    """The git branches of a working directory; empty if there is no repository."""
 
     current: str = ""
     default: str = ""
@@ -25,7 +25,7 @@ NO_REPOSITORY = Branches()
 
 
 def rig_of(city: City, agent: Agent) -> Rig | None:
-    """The rig an agent belongs to: by name, never by comparing directories."""
+    """The rig an agent belongs to, found by name, never by comparing directories."""
     return city.rig(agent.dir) if agent.dir else None
 
 
@@ -47,13 +47,13 @@ def session_variables(city: City, instance: str) -> dict[str, object]:
 
 
 def session_name(city: City, instance: str) -> str:
-    """The session of one instance, fit for every session provider; raises TemplateError for a bad template."""
+    """The session name of one instance, valid for every session provider. Raises TemplateError for a bad template."""
     given = expand(city.workspace.session_template, session_variables(city, instance), file="session_template")
     return _UNFIT.sub("-", given)
 
 
 def command_variables(city: City, agent: Agent, instance: str) -> dict[str, object]:
-    """For `pre_start`, `session_setup` and `start_command`."""
+    """Variables for `pre_start`, `session_setup` and `start_command`."""
     rig = rig_of(city, agent)
     return {
         "Session": session_name(city, instance),
@@ -69,7 +69,7 @@ def command_variables(city: City, agent: Agent, instance: str) -> dict[str, obje
 def prompt_variables(
     city: City, agent: Agent, instance: str, *, env: Mapping[str, str], branches: Branches = NO_REPOSITORY
 ) -> dict[str, object]:
-    """For prompts: every variable of the agent's environment, and over them the names that are always there."""
+    """Variables for prompts: those of `env`, overridden by the names that are always defined."""
     rig = rig_of(city, agent)
     return {
         **env,

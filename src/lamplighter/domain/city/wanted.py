@@ -1,4 +1,4 @@
-"""Which sessions a city wants: its fixed agents, and of each pool as many as its demand and bounds say."""
+"""Which sessions a city wants: its fixed agents, and for each pool as many instances as demand and bounds require."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ from lamplighter.domain.sessions.supervise import Strategy
 
 @dataclass(frozen=True)
 class Roster:
-    """A city's agents with all that follows from the configuration alone, worked out once for each configuration."""
+    """A city's agents with everything derived from the configuration alone, computed once per configuration."""
 
     loaded: LoadedCity
     fingerprints: Mapping[str, Fingerprint]
-    sessions: Mapping[str, SessionName]  # of every instance there may be, by its name
+    sessions: Mapping[str, SessionName]  # of every possible instance, by its name
     declared: Mapping[str, Agent] = field(default_factory=dict)  # by the instance's name
 
     @property
@@ -39,7 +39,7 @@ class Roster:
 
 
 def roster(loaded: LoadedCity) -> Roster:
-    """Raises TemplateError for a session template that cannot be expanded."""
+    """The roster of a loaded city. Raises TemplateError for a session template that cannot be expanded."""
     agents = loaded.city.agents
     declared = {name: agent for agent in agents for name in instance_names(agent)}
     return Roster(
@@ -53,7 +53,9 @@ def roster(loaded: LoadedCity) -> Roster:
 def wanted(
     known: Roster, demand: Mapping[str, int | None], seen: Mapping[SessionName, Seen], busy: frozenset[str]
 ) -> Wanted:
-    """`demand` has a number for each pool whose demand is known; `busy` are instances at work on a bead."""
+    """The sessions to run. `demand` has a number for each pool whose demand is known; `busy` are instances at work on
+    a bead.
+    """
     city = known.city
     limits = city.daemon
     return Wanted(
@@ -103,5 +105,5 @@ def _running(agent: Agent, seen: Mapping[SessionName, Seen]) -> Iterator[tuple[s
 
 
 def _qualified(city: City, agent: Agent) -> tuple[str, ...]:
-    """Names in `depends_on` as agents are known by: one that the city does not have is of the agent's own rig."""
+    """`depends_on` as qualified names; a name that is no agent of the city is taken as one of the agent's own `dir`."""
     return tuple(name if city.agent(name) is not None else f"{agent.dir}/{name}" for name in agent.depends_on)

@@ -1,4 +1,4 @@
-"""Nodes: the places where sessions live. Which name one goes by, and which of its processes looks after the rest."""
+"""Nodes, the places where sessions run: how a node gets its name, and which process does work that only one may do."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -11,15 +11,15 @@ from lamplighter.kit.errors import Conflict
 
 class NodeState(StrEnum):
     ALIVE = "alive"
-    STOPPED = "stopped"  # its last process left in good order
+    STOPPED = "stopped"  # its last process shut down properly
     LOST = "lost"  # its last process is known to be dead
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A directory on a machine, by a name of its own; `since` is when it came into its state.
+    """A directory on a machine, with a unique name; `since` is when it entered its state.
 
-    `place` is the directory's own id, and after it where that was when last heard of: hosts and paths may change.
+    `place` is the directory's id, then a space and its last known location, as host and path may change.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What bears on a name: whose it is, and whether processes or runs still go by it."""
+    """A name in use: the place it belongs to, and whether processes or runs still use it."""
 
     name: str
     place: str
@@ -63,9 +63,9 @@ class RigElsewhere(Conflict):
 
 
 def choose_name(wanted: str | None, default: str, place: str, known: Sequence[Known]) -> str:
-    """The name that is wished; else the one this place is known by; else the default, numbered where it is taken.
+    """The wanted name; else the known name of this place; else the default, with a number if it is taken.
 
-    Raises NodeTaken, PlaceNamed: sessions are found again by their node's name, so it must not lead elsewhere.
+    Raises NodeTaken, PlaceNamed: sessions are found by their node's name, so a name in use must stay with its place.
     """
     here = next((one for one in known if same_place(one.place, place)), None)
     if wanted is None:
@@ -83,18 +83,21 @@ def same_place(one: str, other: str) -> bool:
 
 
 def where(place: str) -> str:
-    """A place as a person knows it."""
+    """The location part of a place, for people."""
     return place.split(" ", 1)[-1]
 
 
 def first_among(owners: Iterable[tuple[str, str]]) -> str | None:
-    """Of (id, kind), whoever does what only one should do: the controller, else the oldest; commands never."""
+    """The process, given as (id, kind), that does what only one should do: the controller, else the oldest.
+
+    Commands are never chosen; None if there is no other process.
+    """
     ranked = sorted((kind != "controller", owner) for owner, kind in owners if kind != "command")
     return ranked[0][1] if ranked else None
 
 
 def successor(me: str, others: Iterable[str]) -> str | None:
-    """Whose life this process watches: in a ring everyone is watched by one, however many there are."""
+    """The process that this one watches: the next id in a ring, so that each is watched by exactly one other."""
     ranked = sorted(others)
     return next((other for other in ranked if other > me), ranked[0] if ranked else None)
 

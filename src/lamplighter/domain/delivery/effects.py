@@ -1,6 +1,6 @@
-"""The ledger of side effects: an intent before, a result after, and an honest word where nobody can tell.
+"""The ledger of side effects: an intent is recorded before sending, a result after; unknown outcomes are counted.
 
-A destination that said no took nothing: its intent is deleted, and a later try begins anew.
+When a destination refuses, nothing happened there: the intent is deleted, and a later try starts from the beginning.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class EffectState(StrEnum):
 
 @dataclass(frozen=True)
 class Effect:
-    """`id` is the same for every try. `doubts` counts tries of which nobody knows whether they arrived."""
+    """`id` is the same for every try. `doubts` counts tries of which it is unknown whether they arrived."""
 
     id: str
     kind: str
@@ -51,14 +51,14 @@ class Send:
 
 @dataclass(frozen=True)
 class LookUp:
-    """An earlier try was cut off between sending and recording: ask the destination whether it arrived."""
+    """An earlier try was interrupted before its result was recorded: ask the destination whether it arrived."""
 
     effect: Effect
 
 
 @dataclass(frozen=True)
 class AlreadyDone:
-    """Send nothing; the result is this."""
+    """Send nothing; `effect` has the result."""
 
     effect: Effect
 
@@ -75,19 +75,19 @@ class Absent:
 
 @dataclass(frozen=True)
 class CannotAsk:
-    """The destination has no way to tell."""
+    """The destination cannot be asked whether an earlier try arrived."""
 
 
 Answer = Found | Absent | CannotAsk
 
 
 def effect_id(kind: str, run: str, destination: str, state: str) -> str:
-    """`notify:<run>:<destination>:<state>`: a run that ends anew, by a resolution, is told anew."""
+    """`notify:<run>:<destination>:<state>`: a run whose end state a resolution changes is notified again."""
     return f"{kind}:{run}:{destination}:{state}"
 
 
 def begin(before: Effect | None, new: Effect) -> Send | LookUp | AlreadyDone:
-    """Raises EffectChanged when the id stands for another request."""
+    """The first step of a try. Raises EffectChanged when the id was used for another request."""
     if before is None:
         return Send(new)
     if before.request != new.request:
@@ -96,7 +96,7 @@ def begin(before: Effect | None, new: Effect) -> Send | LookUp | AlreadyDone:
 
 
 def after_look_up(effect: Effect, answer: Answer, now: datetime) -> Send | AlreadyDone:
-    """Where the destination cannot be asked, the effect happens at least once, and the doubt is on record."""
+    """The step after a look-up. If the destination cannot be asked, send again (at least once) and record the doubt."""
     match answer:
         case Found(result):
             return AlreadyDone(done(effect, result, now))
@@ -111,5 +111,5 @@ def done(effect: Effect, result: Mapping[str, Any], now: datetime) -> Effect:
 
 
 def request_of(value: Any) -> str:
-    """What makes two requests the same."""
+    """A digest of the request; equal digests mean the same request."""
     return fingerprint(value)

@@ -1,4 +1,4 @@
-"""Outbox items: durable instructions to do the next thing; what becomes of one that failed or lost its worker."""
+"""Outbox items: durable instructions for the next step of work, and their states after failures and lost workers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -53,7 +53,9 @@ SETTLED = frozenset({ItemState.DONE, ItemState.FAILED})
 
 @dataclass(frozen=True)
 class Item:
-    """`kind` is text as stored: one that no program knows fails visibly. `claims` fences off earlier workers."""
+    """`kind` is the stored text, so that an unknown kind can fail visibly. `claims` counts claims and is the fence: a
+    worker whose claim number is not the current one cannot settle the item.
+    """
 
     id: str
     kind: str
@@ -69,20 +71,20 @@ class Item:
 
     @property
     def gives_up_run(self) -> bool:
-        """Its failure must fail its run in the same transaction: nothing else would ever move it."""
+        """Whether its failure must fail its run in the same transaction, because nothing else would move the run."""
         stages = {ItemKind.ENQUEUE_ENRICH, ItemKind.ENQUEUE_EXECUTE, ItemKind.COOK}
         return self.state is ItemState.FAILED and self.kind in stages
 
 
 class NotClaimed(Conflict):
-    """The claim was taken away or the item is settled; the worker's result must not count."""
+    """The claim was revoked or the item is settled; the worker's result must be dropped."""
 
     def __init__(self, item: Item) -> None:
         super().__init__(f"Outbox item {item.id} is {item.state} and not this worker's.", hint="Drop the result.")
 
 
 def malformed(kind: str, payload: Mapping[str, Any]) -> str:
-    """Why no attempt can ever succeed; nothing for a sound item."""
+    """Why no attempt can ever succeed; empty for a valid item."""
     if kind not in REQUIRED:
         return f"`{kind}` is not a kind of outbox item"
     missing = [key for key in REQUIRED[ItemKind(kind)] if not isinstance(payload.get(key), str) or not payload[key]]
@@ -90,38 +92,41 @@ def malformed(kind: str, payload: Mapping[str, Any]) -> str:
 
 
 def claim(item: Item, worker: str, now: datetime) -> Item:
-    """Raises NotClaimed unless the item is pending and due."""
+    """Claim the item for a worker. Raises NotClaimed unless the item is pending and due."""
     if item.state is not ItemState.PENDING or item.due_at > now:
         raise NotClaimed(item)
     return replace(item, state=ItemState.CLAIMED, claims=item.claims + 1, claimed_by=worker, claimed_at=now)
 
 
 def settle(item: Item, claim_number: int) -> Item:
-    """Raises NotClaimed when the claim is no longer the worker's."""
+    """Mark the item done. Raises NotClaimed when the worker no longer holds the claim."""
     fence(item, claim_number)
     return replace(item, state=ItemState.DONE, attempts=item.attempts + 1, claimed_by=None, claimed_at=None)
 
 
 def after_failure(item: Item, claim_number: int, error: str, now: datetime, *, permanent: bool = False) -> Item:
-    """Pending again after a growing delay, or failed: at the fifth attempt, or at once for what can never succeed.
+    """Pending again after a growing delay; failed at the fifth attempt, or at once for a permanent error.
 
-    Raises NotClaimed when the claim is no longer the worker's.
+    Raises NotClaimed when the worker no longer holds the claim.
     """
     fence(item, claim_number)
     return _failed_once(item, error, now, permanent=permanent)
 
 
 def put_off(item: Item, claim_number: int, until: datetime) -> Item:
-    """Not its time yet (its run's lease is live, its node is away): back to pending at no cost.
+    """Pending again until `until`, without counting an attempt: its run's lease is still live, or its node is away.
 
-    Raises NotClaimed when the claim is no longer the worker's.
+    Raises NotClaimed when the worker no longer holds the claim.
     """
     fence(item, claim_number)
     return replace(item, state=ItemState.PENDING, due_at=until, claimed_by=None, claimed_at=None)
 
 
 def recover(item: Item, now: datetime) -> Item:
-    """Its worker is proven dead: due at once at no cost in attempts; an item that kills worker after worker fails."""
+    """Release the claim of a worker that is proven dead: due at once, without counting an attempt.
+
+    After MOST_RECOVERIES dead workers the item fails. An item that is not claimed is returned unchanged.
+    """
     if item.state is not ItemState.CLAIMED:
         return item
     recoveries = item.recoveries + 1
@@ -138,7 +143,7 @@ def recover(item: Item, now: datetime) -> Item:
 
 
 def take_back(item: Item, now: datetime) -> Item:
-    """The last resort for a worker that hangs: after five minutes its claim is void and costs an attempt."""
+    """Revoke the claim of a hung worker after five minutes, as a last resort: due at once, and counts as an attempt."""
     if not hung(item, now):
         return item
     return replace(_failed_once(item, f"{item.claimed_by} did not answer", now, permanent=False), due_at=now)
@@ -164,13 +169,13 @@ def _failed_once(item: Item, error: str, now: datetime, *, permanent: bool) -> I
 
 
 def fence(item: Item, claim_number: int) -> None:
-    """Raises NotClaimed unless that claim is the one in force."""
+    """Raises NotClaimed unless `claim_number` is the current claim."""
     if item.state is not ItemState.CLAIMED or item.claims != claim_number:
         raise NotClaimed(item)
 
 
 def new_item(item_id: str, kind: ItemKind, payload: Mapping[str, Any], now: datetime) -> Item:
-    """Raises ValueError for a payload its kind cannot work with: a bug at the place that wrote it."""
+    """A pending item, due now. Raises ValueError for a payload that does not fit its kind: a bug of the caller."""
     if told := malformed(kind, payload):
         raise ValueError(told)
     return Item(item_id, kind.value, payload, now)

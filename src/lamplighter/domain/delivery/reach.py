@@ -1,4 +1,4 @@
-"""Who may take an outbox item: what its work needs, and what a process has."""
+"""Which process may take an outbox item: what the item's work needs, and what a process has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ _IN_THE_RIG = frozenset({ItemKind.ENQUEUE_EXECUTE.value, ItemKind.COOK.value})
 
 @dataclass(frozen=True)
 class Reach:
-    """What a process of a city with several nodes may take: its node's items, those of its rigs, and those of anyone.
+    """The items a process may take in a city with several nodes: those of its node, of its rigs, and without a need.
 
-    `left_out` are kinds of items it takes none of.
+    `left_out` are the kinds of items it does not take.
     """
 
     node: str
@@ -26,13 +26,15 @@ class Reach:
 
 
 def need_of(kind: str, payload: Mapping[str, Any]) -> str | None:
-    """None for what any process can do."""
+    """The node or rig that an item needs; None if any process can do it."""
     if payload.get("node"):
         return f"node:{payload['node']}"
     return f"rig:{payload['rig']}" if kind in _IN_THE_RIG and payload.get("rig") else None
 
 
 def stage_of(run: str, rig: str | None, action: str | None = None) -> dict[str, Any]:
-    """The payload of an item that takes a run to its next stage; who knows its action need not look at it first."""
+    """The payload of an item that moves a run to its next stage; with `action`, a worker can recognise commands without
+    reading the run first.
+    """
     told = {"run": run, "rig": rig, "action": action}
     return {key: value for key, value in told.items() if value}

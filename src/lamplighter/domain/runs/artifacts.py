@@ -31,24 +31,24 @@ def prefix_of(run: str) -> str:
 
 
 def key_of(run: str, artifact: Artifact) -> str:
-    """The same for every try, so that a repeated write replaces what it wrote before."""
+    """The key of an artifact: the same for every try, so that a repeated write replaces the earlier one."""
     return f"{prefix_of(run)}{artifact}.json"
 
 
 def written(payload: Mapping[str, Any]) -> bytes:
-    """JSON for people to read, the same for the same payload."""
+    """The payload as readable JSON; equal payloads give equal bytes."""
     return (json.dumps(payload, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def checked_key(key: str) -> str:
-    """Raises KeyRefused for a key that a directory, a bucket or a URL would read differently, or that leads upwards."""
+    """`key` unchanged. Raises KeyRefused if a directory, bucket or URL would read it differently, or if it leads up."""
     if len(key) > LONGEST_KEY or not all(_STEP.fullmatch(step) for step in key.split("/")):
         raise KeyRefused(key)
     return key
 
 
 def checked_prefix(prefix: str) -> str:
-    """Raises KeyRefused."""
+    """`prefix` unchanged. Raises KeyRefused unless it is empty, or a valid key followed by a slash."""
     if prefix and not prefix.endswith("/"):
         raise KeyRefused(prefix)
     if prefix:

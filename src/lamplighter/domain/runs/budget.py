@@ -1,4 +1,4 @@
-"""What a run has used, as far as its program tells, and whether that is more than it may."""
+"""What a run has used, as far as its program reports it, and whether that exceeds its limits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Used(Protocol):
-    """One account of usage in a session's transcript."""
+    """One usage event in a session's transcript."""
 
     @property
     def input_tokens(self) -> int: ...
@@ -21,7 +21,7 @@ class Used(Protocol):
 
 @dataclass(frozen=True)
 class Spent:
-    """`cost` stays None for programs that never name one."""
+    """`cost` stays None for programs that never report a cost."""
 
     tokens: int = 0
     cost: float | None = None
@@ -52,7 +52,7 @@ def total(usages: Iterable[Used]) -> Spent:
 
 
 def exceeded(limits: Limits, spent: Spent, started_at: datetime | None, now: datetime) -> Over | None:
-    """The first limit that was passed; a limit reached to the cent is not passed."""
+    """The first limit that was exceeded; reaching a limit exactly does not exceed it."""
     if limits.cost is not None and spent.cost is not None and spent.cost > limits.cost:
         return Over("budget_cost", f"It cost {spent.cost:.4f}, and its budget is {limits.cost:g}.")
     if limits.tokens is not None and spent.tokens > limits.tokens:

@@ -1,4 +1,4 @@
-"""The completion contract: the one way an agent's run ends well. Accept, answer a replay, or refuse with a reason."""
+"""The completion contract: an agent's run succeeds only by reporting it; accept, answer a replay, or refuse it."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Completion:
-    """What an agent says of its own run. Its content is compared as canonical JSON, so key order never matters."""
+    """An agent's report about its own run. Contents are compared as canonical JSON, so key order does not matter."""
 
     run: str
     completion_id: str
@@ -71,7 +71,7 @@ class CompletionInvalid(UsageError):
 
 
 class CompletionRefused(Conflict):
-    """`code` names the cause for programs; nothing was changed."""
+    """The completion was refused and the run's state stays as it was; `code` names the cause for programs."""
 
     code: ClassVar[str] = "refused"
 
@@ -126,7 +126,7 @@ class NotStarted(CompletionRefused):
 
 @dataclass(frozen=True)
 class Recorded:
-    """The completion a run already has."""
+    """The completion that is already recorded for a run."""
 
     completion_id: str
     content: str
@@ -139,12 +139,12 @@ class Accept:
 
 @dataclass(frozen=True)
 class Replay:
-    """Said before in the same words: answer as before, write nothing."""
+    """The same completion was recorded before: give the same answer, write nothing."""
 
 
 @dataclass(frozen=True)
 class Late:
-    """Refused, but recorded: the run's timeline gets what was reported. A transaction that raised would lose it."""
+    """Refused, but the report is recorded in the run's timeline; raising inside the transaction would lose it."""
 
     error: TooLate
 
@@ -158,7 +158,7 @@ Judgement = Accept | Replay | Late | Refuse
 
 
 def judge(run: Run, recorded: Recorded | None, completion: Completion, *, session: str | None = None) -> Judgement:
-    """What becomes of a completion. `session` is the caller's, where the caller is one."""
+    """Decide about a completion. `session` is the caller's session, if it has one."""
     if session and run.session_id and session != run.session_id:
         return Refuse(SessionMismatch(run))
     if recorded is not None:
@@ -172,15 +172,15 @@ def judge(run: Run, recorded: Recorded | None, completion: Completion, *, sessio
 
 
 def error_of(judgement: Judgement) -> LampError | None:
-    """What the caller is told, once the transaction has committed."""
+    """The error to raise to the caller after the transaction has committed; None if there is none."""
     return judgement.error if isinstance(judgement, Late | Refuse) else None
 
 
 def parse(args: Mapping[str, Any]) -> Completion:
-    """Arguments as agents give them. Raises CompletionInvalid with every problem.
+    """A completion from an agent's arguments. Raises CompletionInvalid with every problem.
 
-    Ids are read leniently, for some programs put quotes around what they pass on; arguments that are not ours are
-    left aside, for some programs add their own to every tool.
+    Quotes around ids are removed, because some programs add them; unknown arguments are ignored, because some programs
+    add their own to every tool call.
     """
     problems: list[str] = []
     read = _Reader(args, problems.append)
@@ -200,7 +200,7 @@ def parse(args: Mapping[str, Any]) -> Completion:
 
 
 def run_id(text: str) -> str | None:
-    """`text` as a run id, without what programs put around it; None for anything else."""
+    """`text` as a run id, without the quotes and spaces that programs put around it; None if it is no run id."""
     bare = _bare(text)
     return bare if _RUN_ID.fullmatch(bare) else None
 
@@ -240,7 +240,7 @@ class _Reader:
         return value.strip()
 
     def entries(self, name: str, alias: str) -> tuple[Any, ...]:
-        """A list of texts or objects; a lone one stands for a list of one."""
+        """A list of texts or objects; a single one counts as a list of one."""
         value = self._value(name, alias)
         if value is None or value == "":
             return ()

@@ -1,4 +1,4 @@
-"""Enrichment: what a run takes from the event that fired it. No network, no model; the same in, the same out."""
+"""Enrichment: the payload a run gets from the event that fired it. Deterministic, without network or model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ _OWN_TITLES = {
 
 
 class EnrichmentFailed(LampError):
-    """A terminal failure of the run; `reason` is what its state records."""
+    """The run fails for good; `reason` becomes the recorded reason of its state."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message, hint="The trigger event keeps what was delivered; `lamp run retry` tries again.")
@@ -36,7 +36,7 @@ class EnrichmentFailed(LampError):
 
 @dataclass(frozen=True)
 class Occasion:
-    """Why a run exists. `parsed` is what a provider's parser made of a delivery; our own triggers need none."""
+    """Why a run was fired. `parsed` is a delivery as its provider's parser read it; None for built-in triggers."""
 
     automation: str
     kind: str
@@ -50,8 +50,8 @@ class Occasion:
 
 
 def enrich(occasion: Occasion | None) -> dict[str, Any]:
-    """The payload. Raises EnrichmentFailed: `missing_context` for an occasion that is gone, `enrichment_failed` for
-    one that says nothing.
+    """The payload. Raises EnrichmentFailed: `missing_context` if the occasion no longer exists, `enrichment_failed` if
+    it has no context or no title.
     """
     if occasion is None:
         raise EnrichmentFailed("missing_context", "The automation, the trigger or its event is gone.")
@@ -78,7 +78,7 @@ def enrich(occasion: Occasion | None) -> dict[str, Any]:
 
 
 def own_context(occasion: Occasion) -> Mapping[str, Any] | None:
-    """The context of our own triggers; deliveries bring theirs, and one that brought none has none."""
+    """The context of built-in triggers; None for a webhook delivery, whose context comes only from its parser."""
     if occasion.kind == "webhook":
         return None
     if occasion.kind == "event":
@@ -98,7 +98,7 @@ def source_url(context: Mapping[str, Any]) -> str | None:
 
 
 def provider_context(context: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the first provider's block there is."""
+    """A copy of the first provider block in the context; empty if there is none."""
     blocks = (context.get(name) for name in BLOCKS)
     return next((dict(block) for block in blocks if isinstance(block, Mapping)), {})
 
@@ -119,13 +119,13 @@ def _events_title(events: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _events_told(events: Sequence[Mapping[str, Any]]) -> str | None:
-    """The first few in words; all of them are in the trigger file."""
+    """The first few events as text; the trigger file has all of them."""
     told = [f"{_line(event.get('type'))} {_line(event.get('message'))}".strip() for event in events[:_SHOWN_EVENTS]]
     return "\n".join(told) or None
 
 
 def _either(table: Mapping[str, Any], camel: str) -> Any:
-    """A value under its spelling in camel case or, as our own parsers write, with underscores."""
+    """The value under its camel-case key or else under its snake-case key, which our own parsers write."""
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in camel)
     return table[camel] if camel in table else table.get(snake)
 

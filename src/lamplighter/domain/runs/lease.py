@@ -1,4 +1,4 @@
-"""Leases: one live holder at most; a version fences off whoever held it before."""
+"""Leases: at most one live holder; a version number keeps earlier holders from writing."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ LEASE = timedelta(minutes=5)
 
 @record
 class Lease:
-    """`version` grows with every claim and never falls; a holder writes only under the version it was given."""
+    """`version` grows with every claim and never decreases; a holder may write only with the version it was given."""
 
     version: int = 0
     owner: str | None = None
@@ -22,7 +22,7 @@ class Lease:
 
 
 class LeaseHeld(Conflict):
-    """Another holder's lease is live; try again after it ends."""
+    """The lease is live; try again after it ends."""
 
     def __init__(self, lease: Lease) -> None:
         super().__init__(f"The lease is held by {lease.owner}.", hint="Leave the work to its holder.")
@@ -30,7 +30,7 @@ class LeaseHeld(Conflict):
 
 
 class LeaseLost(Conflict):
-    """The caller's version is not the current one, or the lease was taken away."""
+    """The caller's version is not the current one, or the lease was revoked."""
 
     def __init__(self, held: int, current: Lease) -> None:
         super().__init__(
@@ -41,31 +41,33 @@ class LeaseLost(Conflict):
 
 
 def claim(lease: Lease, owner: str, now: datetime, *, ttl: timedelta = LEASE) -> Lease:
-    """Raises LeaseHeld while a lease is live, the claimer's own included: a second worker in one process is another."""
+    """Claim the lease. Raises LeaseHeld while it is live, even if `owner` holds it: two workers of one process must
+    not share a lease.
+    """
     if lease.live(now):
         raise LeaseHeld(lease)
     return Lease(lease.version + 1, owner, now + ttl)
 
 
 def fence(lease: Lease, version: int) -> None:
-    """Raises LeaseLost unless `version` is held. A lapsed lease that nobody took over is still its holder's."""
+    """Raises LeaseLost unless `version` is held. An expired lease still belongs to its holder until it is reclaimed."""
     if lease.owner is None or lease.version != version:
         raise LeaseLost(version, lease)
 
 
 def renew(lease: Lease, version: int, now: datetime, *, ttl: timedelta = LEASE) -> Lease:
-    """Raises LeaseLost; never shortens."""
+    """Extend the lease, never shorten it. Raises LeaseLost."""
     fence(lease, version)
     until = now + ttl
     return replace(lease, expires_at=max(until, lease.expires_at or until))
 
 
 def release(lease: Lease, version: int) -> Lease:
-    """Raises LeaseLost."""
+    """Give up the lease. Raises LeaseLost."""
     fence(lease, version)
     return void(lease)
 
 
 def void(lease: Lease) -> Lease:
-    """Take it away: its owner is known to be dead, or the work has ended."""
+    """Revoke the lease: its owner is known to be dead, or the work has ended."""
     return Lease(lease.version)

@@ -1,4 +1,4 @@
-"""A run and the table of its legal moves; whoever moves one is judged here and nowhere else."""
+"""A run and the table of its legal moves; every change of a run's state is checked here and nowhere else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class RunState(StrEnum):
 
 
 class Mover(StrEnum):
-    """In what part a run is moved; the actor's name is kept beside it."""
+    """The role in which an actor moves a run; the actor's name is recorded separately."""
 
     WORKER = "worker"
     COMPLETION = "completion"
@@ -75,7 +75,8 @@ MOVES: Mapping[tuple[RunState, RunState], frozenset[Mover]] = {
 class Run:
     """One execution of an automation. `definition` is the automation's shape at the time it fired.
 
-    `retries` names the run this one tries again: a retry is a new run. `causes` is the chain of automations behind it.
+    `retries` is the id of the run that this one repeats: a retry is a new run. `causes` is the chain of automations
+    that led to it.
     """
 
     id: str
@@ -112,7 +113,7 @@ class Run:
 
 @dataclass(frozen=True)
 class By:
-    """Who moves a run: a worker presents the lease version it holds, everyone else names themselves."""
+    """The actor that moves a run, and its role; only a worker needs the version of the lease it holds."""
 
     mover: Mover
     actor: str
@@ -121,7 +122,7 @@ class By:
 
 @record
 class Moved:
-    """The run after the move and what its timeline records."""
+    """The run after the move, and what its timeline records."""
 
     run: Run
     from_state: RunState
@@ -142,9 +143,9 @@ def may_move(state: RunState, to: RunState, mover: Mover) -> bool:
 
 
 def move(run: Run, to: RunState, by: By, now: datetime, *, reason: str = "", stage: Stage | None = None) -> Moved:
-    """Raises IllegalMove, or LeaseLost for a worker whose lease is another's by now.
+    """Move a run. Raises IllegalMove, or LeaseLost for a worker that no longer holds the lease.
 
-    A run that is ready or has ended gives up its lease. An end once reached keeps its time through a resolution.
+    Moving to `ready` or to an end state voids the lease. A resolution does not change the time the run ended.
     """
     if not may_move(run.state, to, by.mover):
         raise IllegalMove(run, to, by)
@@ -166,14 +167,14 @@ def move(run: Run, to: RunState, by: By, now: datetime, *, reason: str = "", sta
 
 
 def first_state(*, enriched: bool) -> RunState:
-    """What has nothing to enrich (exec, formula) starts ready."""
+    """`queued` for runs that are enriched; runs with nothing to enrich (exec, formula) start `ready`."""
     return RunState.QUEUED if enriched else RunState.READY
 
 
 def retry_of(run: Run, new_id: str, now: datetime, *, enriched: bool) -> Run:
-    """A new run of the same definition, linked to the old one, with the old one's span until its deadline.
+    """A new run of the same definition, linked to the old one, with the same time from creation to deadline.
 
-    Raises NotEnded while the old one is under way.
+    Raises NotEnded while the old run is under way.
     """
     if not run.ended:
         raise NotEnded(run)

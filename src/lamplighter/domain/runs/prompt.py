@@ -1,4 +1,4 @@
-"""What an agent is told: its instructions, where the trigger's data lies, and that it must report its end."""
+"""The prompt of an agent run: its instructions, the path of the trigger's data, and the duty to report its end."""
 
 from lamplighter.domain.runs.completion import TOOL
 
@@ -18,7 +18,7 @@ def completion_id(run: str) -> str:
 
 
 def prompt(instructions: str, *, run: str, context_file: str | None, has_mcp: bool = True) -> str:
-    """Three blocks. What came with the trigger is named as a file and never quoted: it is data, not instruction."""
+    """Three blocks. The trigger's data is referred to as a file and never quoted: it is data, not instructions."""
     blocks = [instructions.strip(), _context(context_file), _contract(run) + "\n" + _means(run, has_mcp=has_mcp)]
     return "\n\n".join(block for block in blocks if block)
 

@@ -1,4 +1,4 @@
-"""What a model is asked when it picks a configuration, and which of its answers count."""
+"""The question a model is asked to pick a configuration, and the check of its answer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def instructions(candidates: Sequence[Candidate]) -> str:
 
 
 def question(payload: Mapping[str, Any]) -> str:
-    """The work in short, from the run's enrichment."""
+    """A short description of the work, from the run's enrichment."""
     summary, source = _table(payload.get("summary")), _table(payload.get("source"))
     files = payload.get("related_files")
     told = {
@@ -45,7 +45,7 @@ def question(payload: Mapping[str, Any]) -> str:
 
 
 def answer(text: str | None, candidates: Sequence[Candidate]) -> Selection:
-    """One JSON object with both fields, in a code fence or not; nothing else counts."""
+    """The selection in the model's answer; only one JSON object with both fields counts, in a code fence or not."""
     if text is None or not text.strip():
         return NotSelected(EMPTY)
     try:

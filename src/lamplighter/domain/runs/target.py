@@ -1,4 +1,4 @@
-"""Where a run works: the configuration its automation names, or the one a model picks from those it allows."""
+"""Where a run works: the configuration its automation names, or one that a model picks from the allowed ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Wish:
-    """What the automation says. `decide` means that a model picks from `allowed`."""
+    """What the automation asks for. `decide` means that a model picks from `allowed`."""
 
     configuration: str | None = None
     decide: bool = False
@@ -36,7 +36,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Target:
-    """`configuration` None with `how` default: the automation's own path, rig or city. `reason` goes on record."""
+    """`configuration` None with `how` default means the automation's own path, rig or city. `reason` is recorded."""
 
     how: How
     configuration: str | None
@@ -44,7 +44,7 @@ class Target:
 
     @property
     def failure(self) -> str | None:
-        """What the run fails with, where it cannot go on."""
+        """The reason with which the run fails; None if it can go on."""
         return None if self.how is not How.FAILED else MISSING if self.reason == MISSING else FAILED_SELECTION
 
     def as_json(self) -> dict[str, str | None]:
@@ -53,7 +53,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Ask:
-    """A model has to be asked; `settle` takes its answer."""
+    """A model must be asked; pass its answer to `settle`."""
 
     candidates: tuple[Candidate, ...]
 
@@ -73,7 +73,7 @@ Selection = Selected | NotSelected
 
 
 def resolve(wish: Wish, known: Mapping[str, Candidate]) -> Target | Ask:
-    """The target, where no model is needed to name it."""
+    """The target, or Ask if a model must choose it."""
     if not wish.decide:
         return _named(How.DEFAULT, wish.configuration, "selection_disabled", known)
     if not wish.allowed:
@@ -83,7 +83,7 @@ def resolve(wish: Wish, known: Mapping[str, Candidate]) -> Target | Ask:
 
 
 def eligible(allowed: Sequence[str], known: Mapping[str, Candidate]) -> tuple[Candidate, ...]:
-    """A configuration that says nothing about itself cannot be chosen by what it says."""
+    """The allowed configurations that exist and have a description; a model could not choose one without."""
     found = (known.get(name) for name in dict.fromkeys(allowed))
     return tuple(one for one in found if one is not None and one.description.strip())
 

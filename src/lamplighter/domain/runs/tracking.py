@@ -1,6 +1,6 @@
-"""Tracking beads: the labels that their runs give them, and which runs give a label.
+"""Tracking beads: the labels they get from their runs, and which runs give a label.
 
-They are read off the run and never kept: its automation, its action and how it ended say it all.
+The labels are not stored; they follow from the run's automation, its action and its state.
 """
 
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from lamplighter.domain.runs.model import RunState
 
 OF_AUTOMATION = "automation-run:"
 KINDS = {"exec": "exec", "formula": "wisp", "agent": "agent"}
-"""What a tracking bead is called by its run's action."""
+"""The label of a tracking bead for each action of its run."""
 BADLY = {RunState.FAILED: "failed", RunState.TIMED_OUT: "failed", RunState.CANCELED: "canceled"}
-"""What a run adds to that by its end."""
+"""The suffix of a second such label for runs that ended badly."""
 
 
 def labels(automation: str, action: str, state: RunState) -> tuple[str, ...]:
-    """In the order of the alphabet."""
+    """The labels of a tracking bead, sorted."""
     kind = KINDS[action]
     found = [f"{OF_AUTOMATION}{automation}", kind]
     if state in BADLY:
@@ -25,7 +25,7 @@ def labels(automation: str, action: str, state: RunState) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Runs whose tracking beads have a label: all of an automation, or of an action, perhaps in some states only."""
+    """The runs whose tracking beads have a label: those of an automation or an action; if given, only in `states`."""
 
     automation: str | None = None
     action: str | None = None
@@ -33,7 +33,7 @@ class Labelled:
 
 
 def labelled(label: str) -> Labelled | None:
-    """None for a label that no run gives."""
+    """The runs that give a label; None for a label that no run gives."""
     if label.startswith(OF_AUTOMATION):
         return Labelled(automation=label.removeprefix(OF_AUTOMATION))
     for action, kind in KINDS.items():

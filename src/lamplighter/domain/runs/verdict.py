@@ -20,7 +20,7 @@ class SessionState(StrEnum):
 
 @dataclass(frozen=True)
 class SessionSeen:
-    """What is known of a run's session; `alive` is None where nobody can say."""
+    """What is known of a run's session; `alive` is None if that is unknown."""
 
     state: SessionState
     alive: bool | None = None
@@ -31,7 +31,7 @@ class SessionSeen:
 
 @dataclass(frozen=True)
 class Policy:
-    """`idle`: how much silence is told of a run; `idle_timeout`: how much ends it, where that is wished."""
+    """After `idle` without activity a run is reported as quiet; after `idle_timeout`, if set, it is ended."""
 
     idle: timedelta = IDLE
     idle_timeout: timedelta | None = None
@@ -40,7 +40,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Leave:
-    """`quiet_since` is set for a run that lives and has been silent for long: worth telling, not worth ending."""
+    """`quiet_since` is set for a living run that has long been silent: it is reported, but not ended."""
 
     quiet_since: datetime | None = None
 
@@ -54,7 +54,7 @@ class Fail:
 
 @dataclass(frozen=True)
 class TimeOut:
-    """Always stops the session, where there is one."""
+    """The deadline has passed; the session is stopped if the run has one."""
 
     reason: str = "deadline_exceeded"
     stop_session: bool = True
@@ -70,7 +70,7 @@ def overdue(run: Run, now: datetime) -> bool:
 def verdict(
     run: Run, session: SessionSeen | None, now: datetime, policy: Policy, *, spent: Spent | None = None
 ) -> Verdict:
-    """`session` None: it could not be asked about. A deadline binds every state that is not an end."""
+    """`session` is None if it could not be queried. The deadline applies in every state that is not an end state."""
     if run.ended:
         return Leave()
     if run.state is not RunState.RUNNING:
@@ -86,8 +86,10 @@ def verdict(
 
 
 def _without_session(run: Run, now: datetime, policy: Policy) -> Verdict:
-    """Its start was cut off. A live lease means that somebody is making it; after a crash the start is resumed, and
-    only one that nobody resumed for long has failed.
+    """The run's start was interrupted or is still being made; with a live lease a worker is making it.
+
+    After a crash the start is resumed, so the run fails only past its deadline, or when no worker has resumed it for
+    `policy.idle`.
     """
     if overdue(run, now) or (not run.lease.live(now) and _quiet(run.last_activity_at, now, policy.idle)):
         return Fail("missing_session", "It was running without a session.")
@@ -109,7 +111,7 @@ def _by_session(run: Run, session: SessionSeen, now: datetime, policy: Policy) -
 
 
 def _by_silence(run: Run, session: SessionSeen, now: datetime, policy: Policy) -> Verdict:
-    """A session whose provider cannot say when it last spoke is never ended for silence."""
+    """A session whose provider does not know its last activity is never ended for silence."""
     heard = max((at for at in (run.last_activity_at, session.last_activity) if at is not None), default=None)
     limit = policy.idle_timeout
     if limit is not None and session.last_activity is not None and _quiet(heard, now, limit):

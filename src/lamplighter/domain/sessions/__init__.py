@@ -1,1 +1,1 @@
-"""Sessions: what agents should run, what is seen of them, and what the patrol makes of the difference."""
+"""Sessions: which should run, which are observed, and what the patrol does about the difference."""

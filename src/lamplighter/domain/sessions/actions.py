@@ -1,4 +1,4 @@
-"""What the patrol can be told to do, and what it says of each session."""
+"""The actions and verdicts that the patrol decides on for each session."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,7 +47,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Restart:
-    """Stop, then start, then clear the scrollback; a stop that fails is followed by no start."""
+    """Stop, then start, then clear the scrollback; if the stop fails, the session is not started."""
 
     session: SessionName
     agent: str
@@ -57,7 +57,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class Drain:
-    """Mark it: finish what you do, then acknowledge."""
+    """Mark the session as draining: its agent finishes its work, then acknowledges."""
 
     session: SessionName
     agent: str
@@ -73,7 +73,7 @@ class ClearDrain:
 
 @dataclass(frozen=True)
 class NoteEnd:
-    """Its program ended by itself: remember when, and tell it once, with the last of its output where there is any."""
+    """The program ended by itself: record when, and report it once, with the end of its output if there is any."""
 
     session: SessionName
     agent: str
@@ -84,7 +84,7 @@ class NoteEnd:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """It was started too often: tell so, once; it is not started before `until`."""
+    """It was started too often: report that once; it is not started again before `until`."""
 
     session: SessionName
     agent: str
@@ -107,7 +107,7 @@ class AgentState(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a session stands, in a person's words; `until` is when the patrol looks at it again by itself."""
+    """The state of a session, with a readable reason; `until` is when the patrol next looks at it on its own."""
 
     agent: str
     state: AgentState

@@ -1,11 +1,11 @@
-"""The starts of a session remembered: how soon it may be started again, and when it is quarantined."""
+"""The history of a session's starts: how soon it may be started again, and when it is quarantined."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lamplighter.kit.clock import SET_BACK_TOLERANCE
 
-# The first relight comes at once; then ever later, while the lives stay short.
+# The first relight is immediate; each further one waits longer, as long as the session keeps ending within SHORT_LIFE.
 RELIGHT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (0, 1, 5, 15, 30))
 SHORT_LIFE = timedelta(seconds=60)
 _KEPT = 100
@@ -13,7 +13,7 @@ _KEPT = 100
 
 @dataclass(frozen=True)
 class CrashLimit:
-    """`count` starts within `window` quarantine a session; a count of 0 never does."""
+    """`count` starts within `window` quarantine a session; with a count of 0 it is never quarantined."""
 
     count: int = 5
     window: timedelta = timedelta(hours=1)
@@ -21,37 +21,37 @@ class CrashLimit:
 
 @dataclass(frozen=True)
 class Life:
-    """One start and how it went. A failed start ended when it began; a wished end is no crash."""
+    """The time from one start to its end. A failed start ends at the time it began; a wished end is not a crash."""
 
     started_at: datetime
     ended_at: datetime | None = None
     wished: bool = False  # it was stopped on purpose
-    counted: bool = True  # a start after a change of configuration is nobody's crash
+    counted: bool = True  # False for a start that must not lead to quarantine, such as one after a configuration change
 
 
 @dataclass(frozen=True)
 class SessionHistory:
-    """What is remembered of one session, oldest life first; kept across restarts of the daemon."""
+    """The recorded lives of one session, oldest first; kept across restarts of the daemon."""
 
     lives: tuple[Life, ...] = ()
-    crash_noted: str = ""  # the session id whose crash was already told
-    quarantine_noted: datetime | None = None  # the end of the quarantine that was already told
+    crash_noted: str = ""  # the session id whose crash was already reported
+    quarantine_noted: datetime | None = None  # the end of the quarantine that was already reported
 
     def started(self, at: datetime, *, counted: bool = True) -> "SessionHistory":
         return replace(self, lives=(*self.lives, Life(at, counted=counted))[-_KEPT:])
 
     def failed(self, at: datetime, *, counted: bool = True) -> "SessionHistory":
-        """A start that came to nothing is the shortest of lives."""
+        """A failed start is recorded as a life that ended at once."""
         return replace(self, lives=(*self.lives, Life(at, ended_at=at, counted=counted))[-_KEPT:])
 
     def ended(self, at: datetime, *, wished: bool = False) -> "SessionHistory":
-        """The present life ended; an end that is already known stays as it was told first."""
+        """The current life ended; if its end is already recorded, the history stays unchanged."""
         if not self.lives or self.lives[-1].ended_at is not None:
             return self
         return replace(self, lives=(*self.lives[:-1], replace(self.lives[-1], ended_at=at, wished=wished)))
 
     def cleared(self) -> "SessionHistory":
-        """A person lifted the quarantine: what was is not held against it any more."""
+        """A person lifted the quarantine: only the last life is kept, and it no longer counts."""
         return SessionHistory(lives=tuple(replace(life, counted=False, wished=True) for life in self.lives[-1:]))
 
 
@@ -61,7 +61,7 @@ def starts_in_window(history: SessionHistory, limit: CrashLimit, now: datetime) 
 
 
 def quarantined_until(history: SessionHistory, limit: CrashLimit, now: datetime) -> datetime | None:
-    """When it may be started again: as soon as fewer than `count` starts lie within the window; None for now."""
+    """When it may start again, as fewer than `count` starts then lie within the window; None if not quarantined."""
     recent = starts_in_window(history, limit, now)
     if limit.count <= 0 or len(recent) < limit.count:
         return None
@@ -69,7 +69,7 @@ def quarantined_until(history: SessionHistory, limit: CrashLimit, now: datetime)
 
 
 def next_start(history: SessionHistory, now: datetime) -> datetime:
-    """The earliest instant of the next start, quarantine aside; `now` or earlier for one that is due."""
+    """The earliest time of the next start, ignoring quarantine; `now` or earlier if it may start at once."""
     short = _short_lives(history, now)
     if short == 0:
         return now
@@ -78,7 +78,10 @@ def next_start(history: SessionHistory, now: datetime) -> datetime:
 
 
 def _short_lives(history: SessionHistory, now: datetime) -> int:
-    """How many lives in a row, up to the last one, ended by themselves within a minute."""
+    """How many of the latest lives in a row were shorter than a minute and not ended on purpose.
+
+    A life without a recorded end counts as ending now.
+    """
     short = 0
     for life in reversed(_known(history, now)):
         if life.wished or (life.ended_at or now) - life.started_at >= SHORT_LIFE:
@@ -88,6 +91,6 @@ def _short_lives(history: SessionHistory, now: datetime) -> int:
 
 
 def _known(history: SessionHistory, now: datetime) -> tuple[Life, ...]:
-    """Without the lives that began or ended later than now: the clock was set back, and those count for nothing."""
+    """The lives without those that began or ended after now: the clock was set back, so they are ignored."""
     latest = now + SET_BACK_TOLERANCE
     return tuple(life for life in history.lives if max(life.started_at, life.ended_at or now) <= latest)

@@ -1,4 +1,4 @@
-"""Drift: a session runs with other declared behaviour than the configuration now asks for."""
+"""Drift: a session was started with other declared behaviour than the configuration now asks for."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ def marks(fields: Fingerprint) -> dict[str, str]:
 
 
 def drifted_fields(seen: Seen, wanted: Fingerprint) -> tuple[str, ...]:
-    """The fields that changed since it was started; empty where none did or where nothing was recorded."""
+    """The fields that changed since the session was started; empty if none did or if no fingerprint was recorded."""
     recorded = seen.meta.get(meta.FINGERPRINT, "")
     if not recorded or recorded == digest(wanted):
         return ()

@@ -1,4 +1,4 @@
-"""Idleness and draining: verdicts on sessions that live."""
+"""Idleness and draining of living sessions: when one counts as idle, and what its drain marks say."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,9 +11,9 @@ STARTUP_GRACE = timedelta(seconds=60)
 
 
 def idle_at(seen: Seen, timeout: timedelta | None, *, grace: timedelta = STARTUP_GRACE) -> datetime | None:
-    """When it counts as idle unless it moves before; None where no limit is set or its activity is not known.
+    """When the session counts as idle without new activity; None if no limit is set or its activity is unknown.
 
-    Activity from before the start is another life's; a fresh session has its grace on top of the limit.
+    Activity before the start belongs to an earlier start; a new session has the grace period on top of the limit.
     """
     if timeout is None or timeout <= timedelta(0) or seen.last_activity is None:
         return None
@@ -22,7 +22,7 @@ def idle_at(seen: Seen, timeout: timedelta | None, *, grace: timedelta = STARTUP
 
 
 class DrainReason(StrEnum):
-    """Why a session was asked to finish: only a surplus is undone by being wanted again."""
+    """Why a session was asked to finish; only a surplus drain is cleared because the session is wanted again."""
 
     SURPLUS = "surplus"
     DRIFT = "drift"
@@ -37,7 +37,9 @@ class Draining:
 
 
 def draining(seen: Seen) -> Draining | None:
-    """What its marks say. A mark without a readable time is never overdue, one without a reason a person's."""
+    """The drain marks of a session, or None. A mark without a readable time is never overdue; one without a known
+    reason counts as a person's.
+    """
     value = seen.meta.get(meta.DRAIN, "")
     acknowledged = bool(seen.meta.get(meta.DRAIN_ACK))
     if not value and not acknowledged:
@@ -52,7 +54,7 @@ def draining(seen: Seen) -> Draining | None:
 
 
 def overdue_at(marks: Draining, timeout: timedelta) -> datetime | None:
-    """When its time to finish is over; None for a timeout of 0, which waits for ever."""
+    """When the drain times out; None without a known start, and for a timeout of 0, which waits for ever."""
     return None if marks.since is None or timeout <= timedelta(0) else marks.since + timeout
 
 

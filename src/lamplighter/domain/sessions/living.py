@@ -1,4 +1,4 @@
-"""A wanted session that is alive: let it be, or drain, restart or stop it, the first reason first."""
+"""Decides about a wanted session that is alive: keep, drain, restart or stop it; the first reason that applies wins."""
 
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.actions import (
@@ -39,7 +39,10 @@ def _kept(outlook: Outlook, agent: WantedAgent, seen: Seen, marks: Draining | No
 
 
 def _once(outlook: Outlook, agent: WantedAgent, seen: Seen, marks: Draining | None) -> Action | None:
-    """In a pass that nobody follows: a drifted session that is not at work is restarted now, and none for silence."""
+    """For a single pass without a running city: a drifted session that is not at work is restarted now.
+
+    Idle sessions and restart requests are left alone.
+    """
     changed = drifted_fields(seen, agent.fingerprint)
     if changed and not outlook.is_busy(agent.session) and (marks is None or marks.reason is not DrainReason.PERSON):
         return Restart(agent.session, agent.agent, RestartReason.DRIFT, ", ".join(changed))
@@ -47,7 +50,10 @@ def _once(outlook: Outlook, agent: WantedAgent, seen: Seen, marks: Draining | No
 
 
 def _undrain(agent: WantedAgent, seen: Seen, marks: Draining | None) -> Action | None:
-    """A surplus that is wanted again, and a drift that was taken back, stay; a person's wish stands."""
+    """Clear the drain of a surplus session that is wanted again, and of a drift that was reverted.
+
+    A drain that a person asked for or that was acknowledged is not cleared.
+    """
     if marks is None or marks.acknowledged or marks.reason is DrainReason.PERSON:
         return None
     if marks.reason is DrainReason.DRIFT and drifted_fields(seen, agent.fingerprint):
@@ -68,7 +74,10 @@ def _restart_request(agent: WantedAgent, seen: Seen) -> Action | None:
 
 
 def _drained(outlook: Outlook, agent: WantedAgent, marks: Draining | None) -> Action | None:
-    """It acknowledged, or its time is over while it works on nothing: still wanted, so it comes back fresh."""
+    """Restart a session that acknowledged its drain, or whose drain timed out while it is not at work.
+
+    It is restarted, not stopped, because it is still wanted.
+    """
     if marks is None:
         return None
     overdue = drain_overdue(marks, agent.drain_timeout, outlook.now) and not outlook.is_busy(agent.session)
@@ -111,7 +120,7 @@ def _verdict(
 
 
 def _left(agent: WantedAgent, seen: Seen) -> str:
-    """What a pass that nobody follows leaves undone; nothing for one that runs as it should."""
+    """What a single pass leaves undone for this session; empty if nothing."""
     if changed := drifted_fields(seen, agent.fingerprint):
         why = "somebody is attached" if seen.attached else "it is at work"
         return f"configuration changed ({', '.join(changed)}), but {why}"

@@ -1,22 +1,22 @@
-"""Keys of a session's metadata and of its environment; the seed's names where it has one."""
+"""Keys of a session's metadata and environment; Gas City's names where it has one."""
 
 # In the environment of every process of a session, set by its provider.
 ENV_SESSION_ID = "LAMP_SESSION_ID"
 ENV_SESSION = "LAMP_SESSION"
 ENV_CITY_ID = "LAMP_CITY_ID"
 
-# Marks between patrol, people and the agent itself.
+# Marks by which the patrol, people and the agent itself communicate.
 DRAIN = "GC_DRAIN"  # when it was asked to finish, in unix seconds
 DRAIN_REASON = "GC_DRAIN_REASON"
 DRAIN_ACK = "GC_DRAIN_ACK"
 RESTART_REQUESTED = "GC_RESTART_REQUESTED"
 
-# What the patrol recorded at the start.
+# Recorded when the session was started.
 FINGERPRINT = "GC_CONFIG_HASH"
 FINGERPRINT_FIELDS = "LAMP_CONFIG_FIELDS"
 AGENT = "LAMP_AGENT"
 POOL = "LAMP_POOL"
-RUN = "LAMP_RUN_ID"  # a run's session: the patrol of agents leaves it alone
+RUN = "LAMP_RUN_ID"  # set on a run's session, which the patrol of agents ignores
 
 ONE_SHOT = (DRAIN, DRAIN_REASON, DRAIN_ACK, RESTART_REQUESTED)
 KNOWN = (*ONE_SHOT, FINGERPRINT, FINGERPRINT_FIELDS, AGENT, POOL, RUN)

@@ -1,4 +1,4 @@
-"""A wanted session that is not alive: start it, or say why not yet."""
+"""Decides about a wanted session that is not alive: start it, or say why not yet."""
 
 from lamplighter.domain.sessions.actions import (
     Action,
@@ -16,7 +16,7 @@ from lamplighter.domain.sessions.outlook import Outlook, WantedAgent
 
 
 def decide(outlook: Outlook, agent: WantedAgent, zombie: Seen | None) -> Decision:
-    """The end is noted first, then quarantine, delay and dependencies have their say, then it is started."""
+    """Record the end first; then start the session unless quarantine, the relight delay or a dependency forbids it."""
     noted = _noted_end(outlook, agent, zombie)
     history = outlook.past(agent.session)
     if noted:

@@ -1,4 +1,4 @@
-"""What a session is asked to be, and what is seen of it."""
+"""The specification of a session to start, and the observed state of one."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
 
 
 def session_name(text: str) -> SessionName:
-    """`text` as a session's name. Raises ValueError for one that a directory or a terminal could not carry."""
+    """`text` as a session's name. Raises ValueError if it cannot name a directory or a terminal session."""
     if not _NAME.fullmatch(text):
         raise ValueError(f"`{text}` cannot name a session; use up to 128 letters, digits and the signs _ . @ + -")
     return SessionName(text)
@@ -22,8 +22,9 @@ def session_name(text: str) -> SessionName:
 
 @dataclass(frozen=True)
 class Readiness:
-    """When a started program may be spoken to: a line begins with `prompt_prefix`, `mark` is on its screen, or
-    `delay` has passed. Nothing given: at once. What has not come `within` its time is waited for no longer.
+    """When a started program is ready for input: a line begins with `prompt_prefix`, or `mark` is on its screen.
+
+    Waiting for these ends after `within`. If neither is given, it is ready after `delay`, by default at once.
     """
 
     prompt_prefix: str = ""
@@ -38,7 +39,7 @@ class Readiness:
 
 @dataclass(frozen=True)
 class Dialog:
-    """A question on the first screens: where `mark` shows, pick the option with `choose` in it, else press `keys`."""
+    """A question on the first screens: when `mark` is shown, pick the option containing `choose`, else press `keys`."""
 
     mark: str
     choose: str = ""
@@ -53,9 +54,9 @@ class CopyFile:
 
 @dataclass(frozen=True)
 class Setup:
-    """What is done around a start, on the machine where the session lives."""
+    """What is done before and after a start, on the machine where the session runs."""
 
-    overlay_dir: str = ""  # its files are copied into the working directory where none stand yet
+    overlay_dir: str = ""  # its files are copied into the working directory, without replacing existing ones
     copy_files: tuple[CopyFile, ...] = ()
     before: tuple[str, ...] = ()  # shell commands before the program starts
     after: tuple[str, ...] = ()  # shell commands once it is ready
@@ -63,7 +64,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class SessionSpec:
-    """Everything a provider needs to start one session. `env` is the whole environment, nothing is inherited."""
+    """Everything a provider needs to start one session. `env` is the whole environment; nothing is inherited."""
 
     name: SessionName
     command: tuple[str, ...]
@@ -82,8 +83,8 @@ class SessionSpec:
 class Seen:
     """The state of one session of this city at one moment.
 
-    `alive` is the program, not its container: a session that exists with a dead program is a zombie.
-    `session_id` names this start of it, so that two starts of one name are never mistaken for each other.
+    `alive` refers to the program, not its container: a session that exists with a dead program is a zombie.
+    `session_id` identifies one start, so that two starts of the same name can be told apart.
     """
 
     name: SessionName

@@ -1,4 +1,4 @@
-"""What the patrol decides upon: the wish, the sight, the memory, and questions about all three."""
+"""The input of the patrol's decisions: wanted sessions, observed sessions, their history, and questions about them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _BLANK = SessionHistory()
 
 @dataclass(frozen=True)
 class WantedAgent:
-    """One session that should run. `template` is the agent as declared, which instances of a pool share."""
+    """One session that should run. `template` is the name of the declared agent, which instances of a pool share."""
 
     agent: str
     session: SessionName
@@ -37,7 +37,7 @@ class WantedAgent:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the configuration asks for: sessions in the order of their starts, and rules for those not among them."""
+    """What the configuration asks for: sessions in the order they start, and rules for all other sessions."""
 
     agents: tuple[WantedAgent, ...] = ()
     pools: Mapping[str, timedelta] = field(default_factory=dict)  # a declared pool, and how long its members may drain
@@ -45,12 +45,12 @@ class Wanted:
     city_suspended: bool = False
     limit: CrashLimit = field(default_factory=CrashLimit)
     startup_grace: timedelta = STARTUP_GRACE
-    one_pass: bool = False  # nobody looks again: drains are not waited for, and idleness is nobody's business
+    one_pass: bool = False  # no patrol follows: drains are not waited for, idleness is ignored
 
 
 @dataclass(frozen=True)
 class Sight:
-    """All sessions of the city, those at work on a bead, and those with an action under way."""
+    """All observed sessions of the city, those at work on a bead, and those with an action under way."""
 
     sessions: Mapping[SessionName, Seen] = field(default_factory=dict)
     busy: frozenset[SessionName] = frozenset()
@@ -86,11 +86,11 @@ class Outlook:
         return ""
 
     def fallen_dependency(self, agent: WantedAgent) -> str:
-        """The dead agent whose strategy takes this one along; empty where there is none."""
+        """The dead agent whose strategy stops this one too; empty if there is none."""
         return next((dead for dead, taken in self._taken_along.items() if agent.declared in taken), "")
 
     def _is_up(self, agent: WantedAgent) -> bool:
-        """Alive and about to stay so: one that a death takes along has yet to come back."""
+        """Alive, without an action under way, and not about to be stopped because of a dead dependency."""
         seen = self.sight.sessions.get(agent.session)
         if seen is None or not seen.alive or agent.session in self.sight.under_way:
             return False
@@ -109,7 +109,7 @@ class Outlook:
 
     @cached_property
     def _taken_along(self) -> dict[str, frozenset[str]]:
-        """Agents that died since the last look, each with those its strategy stops; a pool's death takes nobody."""
+        """Agents that died since the last patrol, each with the agents its strategy stops; pool instances stop none."""
         return {
             agent.declared: taken_along(agent.declared, self._needs, agent.strategy)
             for agent in self.wanted.agents

@@ -1,4 +1,4 @@
-"""The patrol's one decision: what is wanted, what is seen, what happened before and the hour give actions."""
+"""The patrol's decision: computes actions from wanted sessions, observed sessions, their history and the time."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from lamplighter.domain.sessions.outlook import History, Outlook, Sight, Wanted,
 
 @dataclass(frozen=True)
 class Plan:
-    """Actions in the order they are recorded; `wake_at` is when the next decision falls due without a wake-up."""
+    """Actions in the order they are recorded; `wake_at` is when to decide again if nothing wakes the patrol before."""
 
     actions: tuple[Action, ...] = ()
     verdicts: Mapping[SessionName, Verdict] = field(default_factory=dict)
@@ -20,10 +20,10 @@ class Plan:
 
 
 def plan(wanted: Wanted, seen: Sight, history: History, now: datetime) -> Plan:
-    """At most one start, stop, restart or drain for each session, and none for those with one under way.
+    """At most one start, stop, restart or drain for each session, and none for those with an action under way.
 
-    Sessions of runs are not the patrol's; living ones that a person is attached to are spared. A session that nobody
-    wants is the last to be dealt with, so that what is wanted runs first.
+    Sessions of runs are ignored. Living sessions that a person is attached to are not drained, stopped or restarted.
+    Unwanted sessions come last, so that wanted ones are started first.
     """
     decided = dict(_decisions(Outlook(wanted, seen, history, now)))
     verdicts = {session: decision.verdict for session, decision in decided.items()}

@@ -1,4 +1,4 @@
-"""Pools: which instances are wanted, from demand, bounds, and what the running ones are doing."""
+"""Pools: which instances are wanted, given demand, bounds and the running instances."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ class Bounds:
 
 
 def instance_names(pool: str, most: int) -> tuple[str, ...]:
-    """One instance bears the pool's own name; several are numbered from 1."""
+    """A pool of one instance uses the pool's own name; larger pools number their instances from 1."""
     if most <= 1:
         return (pool,) if most == 1 else ()
     return tuple(f"{pool}-{number}" for number in range(1, most + 1))
 
 
 def demand_of(text: str) -> int | None:
-    """What a pool check printed, as a number; None where it is none: unknown, not zero."""
+    """The number that a pool check printed; None, meaning unknown and not zero, if it printed no number."""
     stripped = text.strip()
     return int(stripped) if stripped.isascii() and stripped.removeprefix("-").isdigit() else None
 
@@ -29,10 +29,10 @@ def demand_of(text: str) -> int | None:
 def wanted_instances(
     pool: str, bounds: Bounds, demand: int | None, running: Mapping[str, Seen], busy: frozenset[str]
 ) -> tuple[str, ...]:
-    """The instances to keep or start, by name. `running` holds the living ones of this pool, `busy` those at work.
+    """The instances to keep or start, by name. `running` has the sessions of this pool, `busy` the names at work.
 
-    Demand that is not known keeps what runs. The busy are kept whatever the demand; then those not asked to leave;
-    then the most recently active. Missing ones take the lowest free names.
+    Unknown demand keeps the running instances, within the bounds. Busy instances are always kept; the others are kept
+    up to the wanted size, those not draining first, then the most recently active. New ones take the lowest free names.
     """
     names = instance_names(pool, bounds.most)
     living = [name for name in running if running[name].alive and (name in names or name in busy)]
@@ -46,6 +46,6 @@ def wanted_instances(
 
 
 def _rank(name: str, seen: Seen) -> tuple[bool, float, int, str]:
-    """Best to keep first."""
+    """Sort key: the instance to keep first sorts first."""
     active = seen.last_activity or seen.started_at
     return (draining(seen) is not None, -active.timestamp() if active else 0.0, len(name), name)

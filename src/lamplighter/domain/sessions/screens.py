@@ -1,4 +1,4 @@
-"""Reading a program's screen: is it ready, does it ask something, and which keys answer it."""
+"""Reads a program's screen: whether it is ready, whether it shows a dialog, and which keys answer it."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def is_ready(screen: str, readiness: Readiness) -> bool:
-    """Whether the screen shows that the program waits for its first message."""
+    """Whether the screen shows that the program is waiting for its first message."""
     text = screen.replace(_NBSP, " ")
     if readiness.mark and readiness.mark in text:
         return True
@@ -23,8 +23,8 @@ def is_ready(screen: str, readiness: Readiness) -> bool:
 def answer(screen: str, dialogs: Iterable[Dialog]) -> tuple[Dialog, tuple[str, ...]] | None:
     """The dialog on the screen with the keys that answer it, or None when none is shown.
 
-    An option is picked by moving to it from where the pointer stands: which one is preselected differs from
-    version to version, and a blind Enter may mean "No, quit".
+    An option is picked by moving to it from the pointer's current position: the preselected option differs between
+    versions, and pressing Enter without looking may mean "No, quit".
     """
     folded = screen.casefold()
     for dialog in dialogs:
@@ -35,7 +35,7 @@ def answer(screen: str, dialogs: Iterable[Dialog]) -> tuple[Dialog, tuple[str, .
 
 
 def typed(text: str) -> str:
-    """`text` as it may be typed: no control characters, which could press keys or end a bracketed paste."""
+    """`text` as it may be typed: without control characters, which could act as keys or end a bracketed paste."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""Supervision across sessions: the order of starts, and whom a death takes along."""
+"""Supervision across sessions: dependencies for the order of starts, and which agents stop when another dies."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,15 +7,15 @@ Needs = Mapping[str, tuple[str, ...]]
 
 
 class Strategy(StrEnum):
-    """What the death of an agent does to those tied to it by `depends_on`, directly or through others."""
+    """What the death of an agent does to agents connected to it by `depends_on`, directly or indirectly."""
 
-    ONE_FOR_ONE = "one_for_one"  # it alone is started again
-    REST_FOR_ONE = "rest_for_one"  # and those that depend on it
-    ONE_FOR_ALL = "one_for_all"  # and all that are tied together with it
+    ONE_FOR_ONE = "one_for_one"  # only it is restarted
+    REST_FOR_ONE = "rest_for_one"  # it and all agents that depend on it
+    ONE_FOR_ALL = "one_for_all"  # it and all agents connected to it in either direction
 
 
 def without_rings(needs: Needs) -> dict[str, tuple[str, ...]]:
-    """The same needs less those that would close a ring, so that a faulty city still starts."""
+    """`needs` without unknown names and without those that would close a cycle, so that a faulty city still starts."""
     kept: dict[str, tuple[str, ...]] = {}
     for name, wishes in needs.items():
         kept[name] = ()
@@ -26,7 +26,7 @@ def without_rings(needs: Needs) -> dict[str, tuple[str, ...]]:
 
 
 def taken_along(dead: str, needs: Needs, strategy: Strategy) -> frozenset[str]:
-    """Whom the death of `dead` stops too, so that they start again after it."""
+    """The agents that are also stopped when `dead` dies, so that they start again after it."""
     match strategy:
         case Strategy.ONE_FOR_ONE:
             return frozenset()

@@ -1,4 +1,4 @@
-"""What a session said and did, program by program the same: the events of its transcript."""
+"""The events of a session's transcript, in one form for all agent programs."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -28,7 +28,7 @@ class ToolEnded:
 
 @dataclass(frozen=True)
 class TurnEnded:
-    """The program waits for the next message or exits. `ok` is its own word for it, and proves nothing."""
+    """The program waits for the next message or exits. `ok` is what the program claims, and proves nothing."""
 
     kind: ClassVar[str] = "turn_ended"
     ok: bool = True
@@ -43,7 +43,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Usage:
-    """What was used since the last such event; to be summed."""
+    """Usage since the last such event; the total is the sum of all of them."""
 
     kind: ClassVar[str] = "usage"
     input_tokens: int = 0
@@ -57,7 +57,7 @@ SessionEvent = Text | ToolStarted | ToolEnded | TurnEnded | Failed | Usage
 
 @dataclass(frozen=True)
 class Parsed:
-    """What one line of output tells: events, and the program's own id of the session where it is named."""
+    """What one line of output contains: events, and the program's own session id if the line names it."""
 
     events: tuple[SessionEvent, ...] = field(default=())
     session_id: str = ""

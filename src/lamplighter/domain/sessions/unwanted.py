@@ -1,4 +1,4 @@
-"""A session of ours that nobody wants: suspended, surplus of a pool, or an orphan."""
+"""Decides about a session of the city that is not wanted: suspended, surplus of a pool, or an orphan."""
 
 from datetime import timedelta
 
@@ -20,7 +20,10 @@ def decide(outlook: Outlook, seen: Seen) -> Decision:
 
 
 def _surplus(outlook: Outlook, seen: Seen, timeout: timedelta) -> Decision:
-    """Asked to finish, then stopped when it has, or when its time is over; never while it is at work."""
+    """Drain the session, then stop it once it acknowledged, or once the drain timed out.
+
+    A session at work that has not acknowledged is left running.
+    """
     agent, marks = agent_of(seen), draining(seen)
     if marks is not None and marks.acknowledged:
         return _stopping(seen, StopReason.DRAINED, AgentState.DRAINING)

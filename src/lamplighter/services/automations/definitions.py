@@ -1,4 +1,4 @@
-"""Definitions from files into the store: what is new, changed, gone or broken takes effect in one transaction."""
+"""Synchronizing file definitions into the store: additions, changes, removals and errors in one transaction."""
 
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +16,7 @@ FILE = "file"
 
 @dataclass
 class Synced:
-    """Scoped names by what became of them; `problems` are sentences with their file."""
+    """Scoped names by what happened to them; each of `problems` is a sentence that names its file."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -24,15 +24,18 @@ class Synced:
     broken: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
-    """Configurations of city.toml whose name a stored one has."""
+    """Configurations of city.toml whose name belongs to one made by people."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.broken)
 
 
 def sync(tx: Tx, definitions: Definitions, rules: Rules, *, ids: IdSource, act: Act) -> Synced:
-    """File definitions as they now stand; those in the store are left alone. One bad file spoils only itself."""
-    tx.cities.lock()  # two syncs, or a sync and an import, in single file
+    """Make the stored file definitions equal to `definitions`; automations created in the store are left alone.
+
+    A broken file affects only its own automation.
+    """
+    tx.cities.lock()  # syncs run one after another
     report = Synced(problems=[str(problem) for problem in definitions.problems])
     known = {row.scoped_name: row for row in tx.automations.of_files()}
     for one in definitions.defined:
@@ -90,7 +93,7 @@ def _mark_broken(  # noqa: PLR0913  as above
     ids: IdSource,
     act: Act,
 ) -> None:
-    """A file that is no definition is listed with its problems and fires nothing; what it said before is not used."""
+    """List a broken file with its problems; it fires nothing, and its previous definition is not used."""
     told = tuple(str(problem) for problem in problems)
     report.broken.append(name)
     if row is not None and row.problems == told and row.definition is None:

@@ -1,4 +1,4 @@
-"""What the scheduler does in transactions: which triggers are due, and what becomes of each."""
+"""The scheduler's transactions: find the triggers that are due, and fire, skip or hold each."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,7 @@ PUT_ASIDE = timedelta(minutes=1)
 
 @dataclass
 class PassReport:
-    """What one pass did: runs that were fired, and those of them started; slots passed over, triggers looked at."""
+    """What one pass did: the runs it fired, those it also started, slots skipped, and triggers looked at."""
 
     fired: list[str] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
@@ -48,7 +48,7 @@ class PassReport:
 
 @dataclass(frozen=True)
 class _Pass:
-    """One transaction of the scheduler and what it gathers."""
+    """One transaction of the scheduler, with its report."""
 
     tx: Tx
     rules: Rules
@@ -91,7 +91,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class Peek:
-    """All an idle scheduler asks: is there an event it has not seen, and when is the next trigger due."""
+    """What an idle scheduler needs to know: whether there is an unseen event, and when the next trigger is due."""
 
     unseen: bool
     next_due_at: datetime | None
@@ -104,7 +104,7 @@ def peek(tx: Tx, position: int) -> Peek:
 def fire_due(
     tx: Tx, *, limit: int, rules: Rules, ids: IdSource, act: Act, start_grant: StartGrant | None = None
 ) -> PassReport:
-    """Look at the triggers that are due, the longest due first, and fire or pass over each."""
+    """Look at the triggers that are due, the longest due first, and fire, skip or hold each."""
     report = PassReport()
     due = tx.triggers.due(act.at, limit=limit)
     if not due:
@@ -123,7 +123,7 @@ def due_keys(tx: Tx, now: datetime, *, limit: int) -> list[tuple[str, str]]:
 
 
 def fire_alone(tx: Tx, key: tuple[str, str], *, rules: Rules, ids: IdSource, act: Act) -> PassReport:
-    """One due trigger by itself: so that one that cannot be dealt with does not stop the others of its batch."""
+    """Process one due trigger by itself, so that a trigger that fails does not stop the others of its batch."""
     report = PassReport(looked_at=1)
     row = tx.automations.lock(key[0])
     found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
@@ -134,7 +134,7 @@ def fire_alone(tx: Tx, key: tuple[str, str], *, rules: Rules, ids: IdSource, act
 
 
 def put_aside(tx: Tx, key: tuple[str, str], error: str, *, act: Act) -> None:
-    """A trigger that cannot be dealt with is looked at again in a while, and told."""
+    """Put off a trigger whose processing failed by PUT_ASIDE, and emit `automation.error`."""
     row = tx.automations.lock(key[0])
     found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
     if row is None or found is None:
@@ -146,7 +146,10 @@ def put_aside(tx: Tx, key: tuple[str, str], error: str, *, act: Act) -> None:
 def fire_checked(  # noqa: PLR0913  which trigger, what it said, and what every transaction of firing carries
     tx: Tx, automation: str, trigger: str, result: Checked, *, rules: Rules, ids: IdSource, act: Act
 ) -> PassReport:
-    """A condition's command has ended: fire if it says so. Its row is read again, for much may have changed since."""
+    """Record how a condition's command ended, and fire if it passed.
+
+    The rows are read again, because they may have changed while the command ran.
+    """
     report = PassReport(looked_at=1)
     row = tx.automations.lock(automation)
     found = None if row is None else next((one for one in tx.triggers.of(automation) if one.id == trigger), None)
@@ -163,9 +166,10 @@ def fire_checked(  # noqa: PLR0913  which trigger, what it said, and what every 
 
 
 def scan_events(tx: Tx, position: int, now: datetime) -> int:
-    """Show the types of new events to the triggers that listen to them; returns how far it came.
+    """Mark the triggers that listen to the types of new events as due; returns the position reached.
 
-    The position is written down when it led to something, so a restart looks at little again, and never too little.
+    The position is saved only when a trigger was marked or a full batch was scanned: after a restart some events may be
+    scanned again, but none is missed.
     """
     types, seen = tx.events.types_after(position, limit=SCAN_AT_ONCE)
     if not types:
@@ -182,7 +186,7 @@ def scanned_to(tx: Tx) -> int:
 
 
 def event_keys(types: Iterable[str]) -> set[str]:
-    """Every `on` that one of these types opens: itself, the families it is in, and `*`."""
+    """Every `on` pattern that one of these types matches: the type itself, the families it is in, and `*`."""
     keys = {"*"}
     for name in types:
         words = name.split(".")
@@ -192,7 +196,10 @@ def event_keys(types: Iterable[str]) -> set[str]:
 
 
 def raise_quiet(tx: Tx, *, limit: int, rules: Rules, act: Act) -> list[str]:
-    """Tell of every automation that has been silent for too long, once for each silence."""
+    """Emit `automation.quiet` for each automation that has been silent for too long, once for each silence.
+
+    For an automation that is blocked the wait starts again instead.
+    """
     raised = []
     for row in tx.automations.quiet(act.at, limit=limit):
         automation = snapshots.of_row(row)
@@ -214,7 +221,7 @@ def _look(this: _Pass, row: AutomationRow, found: TriggerRow, evidence: Evidence
     tx = this.tx
     try:
         automation = snapshots.of_row(row)
-    except ValueError as error:  # a newer program's definition: nothing of it fires here until it can be read
+    except ValueError as error:  # written by a newer version of the program: it does not fire here until it can be read
         tx.triggers.disarm(row.id)
         told = this.act.event("automation.unreadable", subject=row.scoped_name, message=str(error)[:300])
         tx.events.append(told)
@@ -229,7 +236,7 @@ def _look(this: _Pass, row: AutomationRow, found: TriggerRow, evidence: Evidence
 
 
 def _report(work: _Work, found: TriggerRow, evidence: Evidence | None) -> TriggerRow:
-    """The trigger's row after it was looked at, with whatever that led to already written."""
+    """Check the trigger's gate and write what follows; returns the trigger's new row, which the caller saves."""
     now, gate = work.act.at, work.gate
     timing = work.rules.timing(work.automation, work.trigger.id)
     if isinstance(gate, Event) and work.blocked is not None:
@@ -254,7 +261,7 @@ def _fire_events(work: _Work, found: TriggerRow, due: Due, raw: list[BusEvent], 
     active = active_runs(work.tx, work.row, work.automation)
     match overlap(work.automation.policies.overlap, active, work.act.at):
         case SkipSlot(_, run) | Hold(run):
-            return replace(found, held_by=run)  # the cursor waits: no event is skipped
+            return replace(found, held_by=run)  # the cursor stays where it is: no event is skipped
         case Go(replaces):
             _replace(work, replaces)
     wanted = {event.seq for event in due.taken.events}
@@ -297,7 +304,7 @@ def _fire_slots(work: _Work, found: TriggerRow, due: Due) -> TriggerRow:
 
 
 def _fire_slot(work: _Work, found: TriggerRow, slot: Slot, due: Due, *, first: bool) -> TriggerRow | Hold:
-    """Fire one slot, or pass it over; a hold leaves it due."""
+    """Fire one slot or skip it; returns Hold when it must stay due."""
     now, gate = work.act.at, work.gate
     timing = work.rules.timing(work.automation, work.trigger.id)
     if work.blocked is not None:
@@ -306,7 +313,7 @@ def _fire_slot(work: _Work, found: TriggerRow, slot: Slot, due: Due, *, first: b
         case Hold() as hold:
             return hold
         case SkipSlot(reason, run):
-            if not first:  # slots that are caught up one by one wait for each other
+            if not first:  # slots that are caught up run one after another
                 return Hold(run)
             return _skip(work, _passed(gate, found, now, work), reason, slot)
         case Go(replaces):
@@ -321,12 +328,12 @@ def _fire_slot(work: _Work, found: TriggerRow, slot: Slot, due: Due, *, first: b
 
 
 def _fired_already(work: _Work, slot: Slot, replaces: tuple[str, ...]) -> bool:
-    """Slots come again after the clock was set back; nothing is replaced for one that will not be fired."""
+    """Whether the slot has fired before, as after the clock was set back; then no run is replaced for it."""
     return bool(replaces) and work.tx.trigger_events.of_key(work.row.id, work.trigger.id, slot.key) is not None
 
 
 def _fire(work: _Work, cause: Cause) -> bool:
-    """False when that slot was fired before."""
+    """Fire and add to the report; False when that slot was fired before."""
     report, start_grant = work.of.report, work.of.start_grant
     if start_grant is not None and len(report.started) >= start_grant.room:
         start_grant = None
@@ -357,7 +364,7 @@ def _missed(work: _Work, found: TriggerRow, missed: Missed) -> TriggerRow:
 def _skip(
     work: _Work, found: TriggerRow, reason: SkipReason, slot: Slot, *, count: int = 1, first_at: datetime | None = None
 ) -> TriggerRow:
-    """Put the slot on record; a row of skips for one reason is one record with a count, and is told once."""
+    """Record a skipped slot; consecutive skips for the same reason share one record with a count and one event."""
     tx, now = work.tx, work.act.at
     work.of.report.skipped += count
     if found.last_skip is not None and tx.trigger_events.repeat(found.last_skip, reason.value, now, count=count):
@@ -384,6 +391,6 @@ def _skip(
 
 
 def state_of(row: TriggerRow) -> TriggerState:
-    """As the gate's own rules see it: what marks an event trigger or a check as due is the scheduler's affair."""
+    """The state for the gate's rules; for event and condition triggers without `next_due_at`, the scheduler's mark."""
     timed = row.event_key is None and row.kind != "condition"
     return row.state if timed else replace(row.state, next_due_at=None)

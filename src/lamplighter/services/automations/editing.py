@@ -1,4 +1,4 @@
-"""Automations in the store: create, edit, switch, delete, export, import; and what is told about all of them."""
+"""The transactions that change automations: create, edit, enable, suspend, delete, export, import, pause the city."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ _ACTIONS = ("exec", "formula", "agent")
 
 
 class DefinitionInvalid(UsageError):
-    """Every problem at once, each with its key."""
+    """Lists all problems together, each with its key."""
 
     def __init__(self, invalid: Invalid) -> None:
         told = "\n".join(str(problem) for problem in invalid.problems)
@@ -53,13 +53,13 @@ class ReadOnly(Conflict):
 def create(
     tx: Tx, body: Mapping[str, Any], *, source: str = "api", rules: Rules, ids: IdSource, act: Act
 ) -> AutomationRow:
-    """From the keys of a file or the shape that surfaces show. Raises DefinitionInvalid, NameTaken."""
+    """Create one from the keys of a file or from the JSON shape of surfaces. Raises DefinitionInvalid, NameTaken."""
     decoded = decode_json(body, Origin(source), now=act.at)
     return add(tx, _valid(decoded), rules=rules, ids=ids, act=act)
 
 
 def add(tx: Tx, automation: Automation, *, rules: Rules, ids: IdSource, act: Act) -> AutomationRow:
-    """A definition that is already decoded, such as one made from a template. Raises NameTaken."""
+    """Add a definition that is already decoded, such as one made from a template. Raises NameTaken."""
     row = registering.new_row(automation, ids.make("aut"), by=act.actor, now=act.at)
     if not tx.automations.insert(row):
         raise NameTaken(automation.scoped_name)
@@ -69,7 +69,7 @@ def add(tx: Tx, automation: Automation, *, rules: Rules, ids: IdSource, act: Act
 
 
 def edit(tx: Tx, scoped_name: str, changes: Mapping[str, Any], *, rules: Rules, act: Act) -> AutomationRow:
-    """Only what is named changes. Raises AutomationUnknown, ReadOnly, DefinitionInvalid, NameTaken."""
+    """Change only the given keys. Raises AutomationUnknown, ReadOnly, DefinitionInvalid, NameTaken."""
     row = locked_named(tx, scoped_name)
     if row.source == FILE:
         raise ReadOnly(row)
@@ -89,7 +89,11 @@ def edit(tx: Tx, scoped_name: str, changes: Mapping[str, Any], *, rules: Rules, 
 
 
 def set_enabled(tx: Tx, scoped_name: str, *, enabled: bool, reason: str = "", rules: Rules, act: Act) -> AutomationRow:
-    """Enabling starts a new count of failures. A file's own `enabled = false` can only be changed in the file."""
+    """Enable or disable; enabling resets the count of failures.
+
+    Raises AutomationUnknown, DefinitionBroken, or ReadOnly for enabling an automation whose file says
+    `enabled = false`: only the file can change that.
+    """
     row = locked_named(tx, scoped_name)
     if row.definition is None:
         raise DefinitionBroken(scoped_name, "; ".join(row.problems))
@@ -106,9 +110,9 @@ def set_enabled(tx: Tx, scoped_name: str, *, enabled: bool, reason: str = "", ru
 
 
 def set_suspended(tx: Tx, scoped_name: str, *, suspended: bool, act: Act) -> bool:
-    """Times that come meanwhile are on record as passed over, and events wait; False when it was so already.
+    """Suspend or resume; False when it was in that state already. Raises AutomationUnknown.
 
-    The watch over its silence begins anew with its resumption. Raises AutomationUnknown.
+    While suspended, scheduled times are recorded as skipped and events wait. Resuming restarts the `quiet_after` wait.
     """
     row = locked_named(tx, scoped_name)
     if row.suspended is suspended:
@@ -126,7 +130,7 @@ def set_suspended(tx: Tx, scoped_name: str, *, suspended: bool, act: Act) -> boo
 
 
 def delete(tx: Tx, scoped_name: str, *, act: Act) -> AutomationRow:
-    """Its runs stay in history, and one under way goes on to its end. Raises AutomationUnknown, ReadOnly."""
+    """Delete the automation; its runs stay in history, those under way continue. Raises AutomationUnknown, ReadOnly."""
     row = locked_named(tx, scoped_name)
     if row.source == FILE:
         raise ReadOnly(row)
@@ -137,7 +141,7 @@ def delete(tx: Tx, scoped_name: str, *, act: Act) -> AutomationRow:
 
 
 def export(tx: Tx, scoped_name: str) -> dict[str, Any]:
-    """The tree of an `automation.toml` that says the same. Raises AutomationUnknown, DefinitionBroken."""
+    """The tree of an equivalent `automation.toml`. Raises AutomationUnknown, DefinitionBroken."""
     row = get(tx, scoped_name)
     automation = _definition(row)
     if automation is None:
@@ -147,7 +151,7 @@ def export(tx: Tx, scoped_name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Import:
-    """A file's tree to be taken into the store under a name; `replace` lets it take the place of a stored one."""
+    """A file's tree to import into the store under a name; `replace` allows it to replace a stored automation."""
 
     name: str
     tree: Mapping[str, Any]
@@ -156,7 +160,7 @@ class Import:
 
 
 def import_file(tx: Tx, wanted: Import, *, rules: Rules, ids: IdSource, act: Act) -> AutomationRow:
-    """Raises DefinitionInvalid; NameTaken or ReadOnly where that name is another's."""
+    """Raises DefinitionInvalid; NameTaken when a stored automation has that name, ReadOnly when a file's has it."""
     decoded = decode_file(wanted.tree, Origin("import", wanted.name, wanted.rig))
     automation = replace(_valid(decoded), source="import", path=None)
     row = tx.automations.lock_named(automation.scoped_name)
@@ -180,7 +184,7 @@ def get(tx: Tx, scoped_name: str) -> AutomationRow:
 
 
 def every(tx: Tx, *, rig: str | None = None) -> list[AutomationRow]:
-    """All of them, in order of their names; those of one rig where it is named."""
+    """All automations, or those of `rig`, in order of their scoped names."""
     found: list[AutomationRow] = []
     while page := tx.automations.page(after=found[-1].scoped_name if found else ""):
         found += page
@@ -188,7 +192,7 @@ def every(tx: Tx, *, rig: str | None = None) -> list[AutomationRow]:
 
 
 def pause(tx: Tx, *, act: Act) -> bool:
-    """Nothing fires and no run is started until `resume`; False when it was paused already."""
+    """Pause the city: nothing fires and no run starts until `resume`. False when it was paused already."""
     city = tx.cities.lock()
     if city is None or city.paused_at is not None:
         return False
@@ -199,7 +203,7 @@ def pause(tx: Tx, *, act: Act) -> bool:
 
 
 def resume(tx: Tx, *, act: Act) -> bool:
-    """False when it was not paused."""
+    """End the pause of the city; False when it was not paused."""
     city = tx.cities.lock()
     if city is None or city.paused_at is None:
         return False
@@ -212,7 +216,7 @@ def resume(tx: Tx, *, act: Act) -> bool:
 
 
 def merged(current: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition with its changes, in a file's keys; a new gate or action takes the place of the old one."""
+    """The definition with its changes, in a file's keys; a new gate or action replaces the old one."""
     base, given = flattened(current), flattened(changes)
     if any(name in given for name in _ACTIONS):
         for name in (*_ACTIONS, "pool", "vars"):

@@ -1,4 +1,4 @@
-"""Firing: trigger event, run, tracking bead, run event, outbox item and bus event, all in the caller's transaction."""
+"""Firing an automation: trigger event, run, tracking bead, run event, outbox item and bus event in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -36,7 +36,7 @@ MOST_NAMES = 5000
 
 @record
 class Cause:
-    """What opened the gate. `key` lets one cause fire a trigger once; `causes` are the automations behind it."""
+    """What opened the gate. A cause with a `key` fires its trigger once; `causes` are the automations behind it."""
 
     trigger: str
     kind: TriggerKind
@@ -54,7 +54,7 @@ class Fired:
     trigger_event: str
     bead: str
     started: Started | None = None
-    """Where the one who fired it started it at once: its to carry out."""
+    """Set when the process that fired the run also started it; that process carries it out."""
 
 
 _LIFTED_BY = {
@@ -64,7 +64,7 @@ _LIFTED_BY = {
 
 
 class Blocked(Conflict):
-    """A person's run is refused while the city, its rig or the automation is held back."""
+    """A run by hand is refused while the city is paused, or the city, the rig or the automation is suspended."""
 
     def __init__(self, scoped_name: str, reason: SkipReason) -> None:
         super().__init__(
@@ -97,7 +97,7 @@ def fire(  # noqa: PLR0913  a firing, and what every transaction of firing carri
     act: Act,
     start_grant: StartGrant | None = None,
 ) -> Fired | None:
-    """Everything that a firing is, or None when this cause has already fired that trigger.
+    """Write everything that belongs to a firing; None when this cause has already fired that trigger.
 
     The caller holds the automation's lock and writes the trigger's own state in the same transaction.
     """
@@ -132,8 +132,9 @@ def add_run(  # noqa: PLR0913  a run and everything that is written with it
     due_at: datetime | None = None,
     start_grant: StartGrant | None = None,
 ) -> RunRow:
-    """The run with its tracking bead and its first event, and the item that starts it; no item where `start_grant`
-    starts it at once.
+    """Insert the run with its tracking bead, its first event, and the outbox item that starts it.
+
+    A run that `start_grant` covers is started at once and gets no item.
     """
     run = row.run
     facts = changed(row.facts, bead=_track(tx, run, prefix, ids, act))
@@ -155,7 +156,7 @@ def first_item(action: str) -> ItemKind:
 
 @record
 class ByHand:
-    """Run now: who asks is the act's actor; `key` makes a repeated request one run."""
+    """A request to run now, made by the act's actor; requests with the same `key` make one run."""
 
     scoped_name: str
     payload: Mapping[str, Any] = field(default_factory=dict)
@@ -174,9 +175,9 @@ def run_many_by_hand(tx: Tx, calls: Sequence[Call]) -> list[Fired | Refused]:
 def run_by_hand(
     tx: Tx, wanted: ByHand, *, rules: Rules, ids: IdSource, act: Act, start_grant: StartGrant | None = None
 ) -> Fired:
-    """Fire it now, whatever its triggers say and without touching their times.
+    """Fire the automation now, regardless of its triggers and without changing their due times.
 
-    Raises AutomationUnknown, DefinitionBroken, Blocked, or AlreadyRunning where its overlap policy says so.
+    Raises AutomationUnknown, DefinitionBroken, Blocked, or AlreadyRunning when its overlap policy says so.
     """
     fired: Fired = one(
         run_many_by_hand(tx, [Call((wanted,), {"rules": rules, "ids": ids, "act": act, "start_grant": start_grant})])
@@ -212,7 +213,7 @@ def _run_by_hand(  # noqa: PLR0913  what every firing carries, and the automatio
     payload = {"payload": dict(wanted.payload)} if wanted.payload else {}
     cause = Cause(BY_HAND, TriggerKind.MANUAL, "run by hand", key=wanted.key, payload=payload, causes=causes)
     fired = fire(tx, row, cause, rules=rules, ids=ids, act=act, start_grant=start_grant)
-    if fired is None and wanted.key is not None:  # by somebody who was a moment faster
+    if fired is None and wanted.key is not None:  # another transaction with this key was faster
         fired = _fired_before(tx, row, wanted.key)
     if fired is None:
         raise AssertionError("only a cause with a key fires nothing")
@@ -220,7 +221,7 @@ def _run_by_hand(  # noqa: PLR0913  what every firing carries, and the automatio
 
 
 def _fired_before(tx: Tx, row: AutomationRow, key: str) -> Fired | None:
-    """The run that was made with that key."""
+    """The run that an earlier request with that key made; None when there is none."""
     event = tx.trigger_events.of_key(row.id, BY_HAND, key)
     if event is None or event.run is None:
         return None
@@ -238,7 +239,7 @@ class AlreadyRunning(Conflict):
 
 
 def make_room(tx: Tx, row: AutomationRow, automation: Automation, *, ids: IdSource, act: Act) -> None:
-    """What the overlap policy asks before a person's run: refuse beside another, or end that one first."""
+    """Apply the overlap policy before a run by hand: end the active runs, or raise AlreadyRunning."""
     if automation.policies.overlap is Overlap.ALLOW:
         return
     match overlap(automation.policies.overlap, active_runs(tx, row, automation), act.at):
@@ -252,7 +253,7 @@ def make_room(tx: Tx, row: AutomationRow, automation: Automation, *, ids: IdSour
 
 
 def active_runs(tx: Tx, row: AutomationRow, automation: Automation) -> list[ActiveRun]:
-    """The runs that another one would overlap; none where any number may."""
+    """The active runs that a new run would overlap; empty when the policy allows any number."""
     if automation.policies.overlap is Overlap.ALLOW:
         return []
     return [ActiveRun(run, at) for run, at in tx.runs.active_of(row.id)]
@@ -306,7 +307,7 @@ def _run(run: str, row: AutomationRow, automation: Automation, cause: Cause, rul
 
 
 def _track(tx: Tx, run: Run, prefix: str, ids: IdSource, act: Act) -> str:
-    """The tracking bead: bookkeeping, never ready work, without `bead.*` events; closed when the run ends."""
+    """Create the run's tracking bead: never ready work, without `bead.*` events, closed when the run ends."""
     while True:
         bead = f"{prefix}-{ids.short(TRACKING_ID)}"
         if tx.beads.track(bead, f"automation:{run.automation}", sender=act.actor, run=run.id, now=act.at):
@@ -321,5 +322,5 @@ def _fired_event(row: AutomationRow, cause: Cause, event: TriggerEvent, act: Act
         "due_at": None if cause.due_at is None else rfc3339(cause.due_at),
         "reason": cause.reason,
     }
-    inside = Act(act.actor, act.at, event.run)  # its own run: what it leads to is told apart from other causes
+    inside = Act(act.actor, act.at, event.run)  # the new run: what follows from the event is traced to it
     return inside.event("automation.fired", subject=row.scoped_name, message=cause.reason, payload=payload)

@@ -1,4 +1,4 @@
-"""What is told about automations: list, check, what comes next, why, and what happened; reads only."""
+"""Read-only views of automations: list, gate checks, next firings, explanation and history."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ Checks = Mapping[tuple[str, str], Checked]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One gate as just looked at."""
+    """The result of checking one gate."""
 
     scoped_name: str
     trigger: str
@@ -69,14 +69,14 @@ class Standing:
 
 
 def standings(tx: Tx, scoped_name: str | None = None, *, rig: str | None = None) -> list[Standing]:
-    """One, or all. Raises AutomationUnknown."""
+    """One automation by name, or all of them. Raises AutomationUnknown."""
     rows = every(tx, rig=rig) if scoped_name is None else [get(tx, scoped_name)]
     triggers = tx.triggers.of_some(row.id for row in rows) if rows else {}
     return [Standing(row, tuple(triggers.get(row.id, ()))) for row in rows]
 
 
 def shape(standing: Standing, rules: Rules) -> dict[str, Any]:
-    """The automation's shape on every surface."""
+    """The automation as JSON for every surface."""
     row, automation = standing.row, standing.automation
     shown: dict[str, Any] = {
         "name": row.name, "scoped_name": row.scoped_name, "rig": row.rig, "description": "", "action": None,
@@ -102,7 +102,7 @@ def shape(standing: Standing, rules: Rules) -> dict[str, Any]:
 
 
 def conditions(standing: Standing) -> Iterator[tuple[str, Condition]]:
-    """Trigger ids and the checks a caller must run before it can ask `verdicts` about them."""
+    """Trigger ids and conditions whose commands a caller must run before it calls `verdicts`."""
     for trigger in () if standing.automation is None else standing.automation.triggers:
         if isinstance(trigger.gate, Condition):
             yield trigger.id, trigger.gate
@@ -111,7 +111,7 @@ def conditions(standing: Standing) -> Iterator[tuple[str, Condition]]:
 def verdicts(
     tx: Tx, *, now: datetime, rules: Rules, scoped_name: str | None = None, checks: Checks | None = None
 ) -> list[Verdict]:
-    """Every gate as it stands now; a condition that was not checked says so. Raises AutomationUnknown."""
+    """The current verdict on every gate; that on an unchecked condition says so. Raises AutomationUnknown."""
     found = []
     for standing in standings(tx, scoped_name):
         blocked = blocked_by(rules.switches(standing.row))
@@ -125,7 +125,7 @@ def verdicts(
 def next_firings(
     tx: Tx, span: tuple[datetime, datetime], *, rules: Rules, limit: int, scoped_name: str | None = None
 ) -> list[dict[str, Any]]:
-    """The first `limit` of what would fire in that span, in order; later ones are not worked out.
+    """The first `limit` firings expected in that span, in order; later ones are not computed.
 
     Raises AutomationUnknown.
     """
@@ -172,7 +172,10 @@ def _set_back(tx: Tx, now: datetime) -> ClockSetBack | None:
 
 
 def history(tx: Tx, scoped_name: str, *, before: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
-    """Its trigger events, newest first; those of an automation that is gone are shown all the same."""
+    """The automation's trigger events, newest first, also after its deletion.
+
+    Raises AutomationUnknown when there is neither an event nor an automation of that name.
+    """
     found = tx.trigger_events.history(scoped_name, before=before, limit=limit)
     if not found and before is None:
         get(tx, scoped_name)

@@ -1,4 +1,4 @@
-"""An automation's row and its triggers' rows, written together: what an edit, a switch or a new file makes of them."""
+"""Writing an automation's row together with its triggers' rows, after an edit, a switch or a new definition."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -41,11 +41,13 @@ def new_row(automation: Automation, row_id: str, *, by: str, now: datetime, left
 
 
 def edited_row(row: AutomationRow, automation: Automation, now: datetime, *, left_out: bool = False) -> AutomationRow:
-    """The row under a new definition. One that was switched off here stays so, whatever else its file changes."""
+    """The row with a new definition. An automation that was disabled here stays disabled, unless the new definition
+    switches `enabled` from false to true.
+    """
     before = None if row.definition is None else snapshots.of_row(row)
     enabled = automation.enabled and not row.disabled_reason
     if before is not None and automation.enabled and not before.enabled:
-        enabled = True  # its definition was switched on: a new start
+        enabled = True  # the definition itself was switched on
     failures = failures_after_edit(row.failures, was_enabled=row.enabled, is_enabled=enabled)
     changed = replace(
         row,
@@ -66,7 +68,7 @@ def edited_row(row: AutomationRow, automation: Automation, now: datetime, *, lef
 
 
 def rearmed(before: AutomationRow, after: AutomationRow, automation: Automation | None, now: datetime) -> AutomationRow:
-    """The watch over its silence begins anew when it is armed and ends when it is not."""
+    """Restart the `quiet_after` wait when the automation is armed or redefined; stop it while it is not armed."""
     if automation is None or not after.armed:
         return replace(after, quiet_at=None)
     if before.armed:
@@ -76,7 +78,7 @@ def rearmed(before: AutomationRow, after: AutomationRow, automation: Automation 
 
 
 def save(tx: Tx, before: AutomationRow | None, after: AutomationRow, rules: Rules, now: datetime) -> None:
-    """Write the row and bring its triggers in line, in the caller's transaction; `before` is none for a new one."""
+    """Write the row and update its triggers in the caller's transaction; `before` is None for a row just inserted."""
     if before is not None:
         tx.automations.save(after)
     old = None if before is None or before.definition is None else snapshots.of_row(before)
@@ -98,16 +100,16 @@ def register(
         timed = Timed(trigger.gate, rules.timing(new, trigger.id))
         before_timed = None if was is None or old is None else Timed(was.gate, rules.timing(old, was.id))
         state = after_edit(before_timed, timed, None if row is None else row.state, now, head=head)
-        if woken and row is not None:  # what passed while it was off is no longer wanted
+        if woken and row is not None:  # times and events that passed while it was off are dropped
             state = replace(state, next_due_at=next_due(timed.gate, state, now, timed.timing), event_cursor=head)
         if was is not None and _listens_elsewhere(was.gate, trigger.gate):
             state = replace(state, event_cursor=head)
         fresh = row is None or before_timed != timed or woken
         state = _looked_at(trigger.gate, state, now, fresh)
-        # What waits for a run goes on waiting, unless runs may overlap by now: nobody asks then who waits for an end.
+        # A held trigger stays held, unless runs may overlap now: then the end of a run need not release any trigger.
         held_by = None if row is None or new.policies.overlap is Overlap.ALLOW else row.held_by
         tx.triggers.put(replace(_trigger_row(after, new, trigger, position, state, rules), held_by=held_by))
-    for row in known.values():  # those left over, and all of them when no definition can be read
+    for row in known.values():  # triggers that were removed, or all of them when there is no readable definition
         if new is not None:
             tx.triggers.remove(row)
         else:
@@ -115,7 +117,7 @@ def register(
 
 
 def rezone(tx: Tx, rules: Rules, now: datetime) -> int:
-    """The city's zone changed: schedules that go by it wait for their new times; returns how many."""
+    """Compute new times for schedules that use the city's time zone, after it changed; returns how many."""
     moved = tx.triggers.of_other_zone(rules.zone.key)
     for row in moved:
         automation = tx.automations.lock(row.automation)
@@ -151,8 +153,8 @@ def _listens_elsewhere(old: Gate, new: Gate) -> bool:
 
 
 def _looked_at(gate: Gate, state: TriggerState, now: datetime, fresh: bool) -> TriggerState:  # noqa: FBT001  one question
-    """When its row is due: checks have a round of their own; a new event trigger is looked at once, for events that
-    were numbered while it was being written.
+    """Set when the scheduler looks at the trigger: never for a condition, which is checked separately; now for a new or
+    changed event trigger, because events may have been numbered while it was being written.
     """
     if isinstance(gate, Condition):
         return replace(state, next_due_at=None)
@@ -162,6 +164,6 @@ def _looked_at(gate: Gate, state: TriggerState, now: datetime, fresh: bool) -> T
 
 
 def quiet_at(automation: Automation, since: datetime) -> datetime | None:
-    """When its silence is to be raised, counted from its last firing or from when it was armed."""
+    """When to report the automation as quiet; `since` is its last firing, or when it was armed or edited."""
     after = automation.policies.quiet_after
     return None if after is None else since + after

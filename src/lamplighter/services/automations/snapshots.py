@@ -1,4 +1,4 @@
-"""Definitions as text in the store and back; decoding is remembered, for many firings share one definition."""
+"""Converting definitions to stored text and back; decoding is cached, because many firings share one definition."""
 
 import json
 from collections.abc import Mapping
@@ -19,17 +19,17 @@ def written(automation: Automation) -> str:
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> Automation:
-    """Raises ValueError for a definition that this program cannot read."""
+    """Raises ValueError for a definition that this version of the program cannot read."""
     return decode_snapshot(json.loads(text))
 
 
 def shape_of(row: AutomationRow) -> Mapping[str, Any]:
-    """The definition as a run keeps it; shared, so nobody changes it."""
+    """The definition as a run keeps it; the object is shared and must not be changed."""
     return json_text.read(row.definition or "{}")
 
 
 def side_by_side(row: AutomationRow) -> bool:
-    """Whether its runs have nothing to do with each other: one neither waits for another nor moves its alarm."""
+    """Whether runs are independent: none waits for another (overlap allowed), and none moves a `quiet_after` alarm."""
     try:
         policies = of_row(row).policies
     except ValueError:

@@ -1,4 +1,4 @@
-"""Automations as agents' tools and the API see them."""
+"""The automation service for agents' tools and the API."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SOURCE = "agent"
 
 @dataclass(frozen=True)
 class ToolAutomations:
-    """`rules` gives those in force."""
+    """`rules` returns the rules in force."""
 
     store: Store
     clock: Clock
@@ -30,7 +30,7 @@ class ToolAutomations:
         return [outlook.shape(one, rules) for one in await self.store.read(outlook.standings)]
 
     async def create(self, definition: Mapping[str, Any], *, caller: Caller) -> Mapping[str, Any]:
-        """Whatever it says, it waits for a person to enable it."""
+        """Create it disabled, whatever the definition says: a person must enable it."""
         require(caller, Verb.WRITE)
         rules, act = self.rules(), Act(caller.actor, self.clock.now(), caller.run)
         body = {**definition, "enabled": False}

@@ -1,4 +1,4 @@
-"""The events that wait for an event gate, with the chains of causes behind them."""
+"""Reading the events that wait for an event gate, with the chain of causes of each."""
 
 import json
 
@@ -14,7 +14,7 @@ BYTES_A_RUN = 4 << 20
 
 
 def waiting_events(tx: Tx, gate: Event, cursor: int) -> tuple[tuple[SeenEvent, ...], list[BusEvent], bool]:
-    """Events after the cursor that the gate's type admits, with their chains of causes; and whether more may wait."""
+    """Events after the cursor that match the gate's type, with their causes, and as stored; whether more may wait."""
     found: list[BusEvent] = []
     size = 0
     while len(found) < EVENTS_A_LOOK:

@@ -1,4 +1,4 @@
-"""Artifacts of runs: what is to be written, and that it was."""
+"""Artifacts of runs: what an outbox item has to write, and the record that it was written."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ class ToWrite:
 
 
 def to_write(tx: Tx, item: Item) -> ToWrite | None:
-    """None where its run, or what it was to hold, is gone. Raises ValueError for an artifact nobody knows."""
+    """What to write; None when the run or the artifact's content is gone. Raises ValueError for an unknown artifact."""
     import json
 
     run, artifact = item.payload["run"], Artifact(item.payload["artifact"])
@@ -36,12 +36,12 @@ def to_write(tx: Tx, item: Item) -> ToWrite | None:
 
 
 def was_written(tx: Tx, item: Item, what: ToWrite, act: Act) -> None:
-    """On record, on the run's timeline, and the item settled. Raises NotClaimed."""
+    """Record the artifact, add it to the run's timeline and settle the item. Raises NotClaimed."""
     held = tx.runs.lock(what.run)
     row = ArtifactRow(what.run, what.artifact.value, what.key, len(what.content), JSON_TYPE, act.at)
     tx.artifacts.put(row)
     data = {"artifact": what.artifact.value, "key": what.key, "size": len(what.content)}
-    if held is not None:  # retention takes runs before their artifacts
+    if held is not None:  # retention may delete a run before its artifacts
         tx.runs.add_event(NewRunEvent(what.run, act.at, "artifact_written", act.actor, data=data))
     outbox.done(tx, item, act.at)
 

@@ -1,4 +1,4 @@
-"""What the end of a command means for its run."""
+"""How a run ends, decided from how its command or precheck ended."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from lamplighter.services.runs.ending import Ending
 
 
 def until_deadline(run: Run, limit: timedelta) -> timedelta:
-    """What a command may take of its run's time: no more than there was when the run started."""
+    """The command's time limit: at most the time that was left until the deadline when the run started."""
     if run.deadline_at is None or run.started_at is None:
         return limit
     return min(limit, max(run.deadline_at - run.started_at, timedelta(0)))
@@ -53,7 +53,7 @@ def after_precheck(ended: CommandEnded) -> Ending | None:
 
 
 def clean(text: str) -> str:
-    """Output as text that may be kept and shown: without secrets, and without NUL, which PostgreSQL refuses."""
+    """Output as text that may be kept and shown: URL passwords masked, and NUL replaced, which PostgreSQL refuses."""
     return masked(text.replace("\0", "\ufffd"))
 
 

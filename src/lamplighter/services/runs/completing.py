@@ -1,4 +1,4 @@
-"""Completion: an agent reports the end of its run, once; replays are answered, late and other words refused."""
+"""Completion: an agent reports the end of its run once; replays get the same answer, other reports are refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ from lamplighter.store.tx import DirectStore, Store, Tx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio  # commands do without it
+    import asyncio  # only for annotations: commands do not import it
 
 FIRST_PAUSE = timedelta(milliseconds=100)
 LONGEST_PAUSE = timedelta(seconds=2)
@@ -43,7 +43,7 @@ LATE = "late_completion"
 
 @dataclass(frozen=True)
 class Told:
-    """What became of a completion, and the run afterwards; an error is raised only once this has committed."""
+    """The judgement of a completion, and the run after it; `answer` raises errors only after the commit."""
 
     judgement: Judgement
     run: Run
@@ -57,15 +57,15 @@ class Told:
 
 
 def complete(tx: Tx, completion: Completion, *, session: str | None, ids: IdSource, act: Act) -> Told:
-    """One transaction ends the run, its trigger event, bead and session record, and queues what follows.
+    """End the run, its trigger event, bead and session record, and queue what follows, in one transaction.
 
-    What is refused changes nothing; the first that comes too late is on the run's timeline, so that a token cannot
-    fill it after the end. Raises RunUnknown, NotAnAgents.
+    A refused completion changes nothing, except that the first late one is added to the run's timeline; only the first,
+    so that a token cannot fill the timeline after the end. Raises RunUnknown, NotAnAgents.
     """
     automation = tx.runs.automation_of(completion.run)
     if automation is None:
         raise RunUnknown(completion.run)
-    tx.automations.lock(automation)  # before the run's own row: everyone locks in this order
+    tx.automations.lock(automation)  # before the run's own row: the usual lock order
     before = tx.runs.lock(completion.run)
     if before is None:
         raise RunUnknown(completion.run)
@@ -103,10 +103,10 @@ def _never() -> "asyncio.Event":
 
 @dataclass(frozen=True)
 class Completions:
-    """The service behind every surface: tools, API and command line ask the same.
+    """The completion service for surfaces that have an event loop.
 
-    It waits for a database that is away for a while, until `stopping`: an agent that cannot report has worked for
-    nothing, and many would not try again.
+    It retries while the database is unavailable, for at most `wait` and until `stopping` is set: the work of an agent
+    that cannot report is lost, and many agents would not try again.
     """
 
     store: Store
@@ -127,7 +127,7 @@ class Completions:
         return await self.store.read(review.show, run)
 
     async def _recorded(self, completion: Completion, session: str | None, act: Act) -> Told:
-        """Repeated also where a commit's answer was lost: the same completion is recorded once."""
+        """Retry also when the outcome of a commit is unknown: the same completion is recorded only once."""
         until = self.clock.monotonic() + self.wait.total_seconds()
         attempt = 0
         while not self.stopping.is_set() and self.clock.monotonic() < until:
@@ -146,7 +146,7 @@ class Completions:
 
 @dataclass(frozen=True)
 class DirectCompletions:
-    """The same for a command, which has no event loop of the city's; how long it waits is its store's to say."""
+    """The same for a command, which has no event loop; its store decides how long it waits for the database."""
 
     store: DirectStore
     clock: Clock
@@ -158,7 +158,7 @@ class DirectCompletions:
         for left in range(REPEATS, -1, -1):
             try:
                 return self.store.transact(complete, completion, session=session, ids=self.ids, act=act).answer()
-            except CommitUnknown:  # the same completion is recorded once, however often it is given
+            except CommitUnknown:  # safe to repeat: the same completion is recorded only once
                 if not left:
                     raise
         raise AssertionError("the last try returns or raises")

@@ -1,4 +1,4 @@
-"""Formula runs: their wisp cooked in the city's own store or in an outside one, and the run ended when it closes."""
+"""Formula runs: their wisp is cooked in the city's own store or in an outside one, and the run ends when it closes."""
 
 from dataclasses import replace
 
@@ -21,7 +21,10 @@ from lamplighter.store.tx import Tx
 def cook(  # noqa: PLR0913  what cooking needs, and what every transaction of running carries
     tx: Tx, item: Item, plan: Plan, worker: Worker, *, prefix: str, ids: IdSource, act: Act
 ) -> RunRow | None:
-    """Start a formula run in the city's own store: the wisp, the move and the item's end in one transaction."""
+    """Start a formula run in the city's own store: cook the wisp, move the run and settle the item in one transaction.
+
+    None when there is nothing left to start.
+    """
     started = start(tx, item, worker, act.at)
     if started is None:
         return None
@@ -32,7 +35,7 @@ def cook(  # noqa: PLR0913  what cooking needs, and what every transaction of ru
 
 
 def cooked(tx: Tx, row: RunRow, wisp: Bead, *, elsewhere: bool = False, act: Act) -> RunRow:
-    """The wisp is there: the run waits for its end without a holder."""
+    """Record the run's wisp and give up the lease: the run waits for the wisp's end without a holder."""
     before = row.run
     waiting = replace(before, lease=void(before.lease), last_activity_at=act.at)
     after = RunRow(waiting, replace(row.facts, wisp=wisp.id, wisp_elsewhere=elsewhere))
@@ -44,7 +47,7 @@ def cooked(tx: Tx, row: RunRow, wisp: Bead, *, elsewhere: bool = False, act: Act
 
 
 def cook_elsewhere(tx: Tx, item: Item, worker: Worker, *, ids: IdSource, act: Act) -> RunRow | None:
-    """Start a formula run whose wisp goes to an outside store: an item of its own does that, as often as it takes."""
+    """Start a formula run whose wisp goes to an outside store; a separate COOK item cooks it and is retried."""
     started = start(tx, item, worker, act.at)
     if started is None:
         return None
@@ -57,7 +60,7 @@ def cook_elsewhere(tx: Tx, item: Item, worker: Worker, *, ids: IdSource, act: Ac
 
 
 def cooked_elsewhere(tx: Tx, item: Item, wisp: Bead, act: Act) -> None:
-    """Raises NotClaimed. A run that ended meanwhile keeps its end; the wisp is on its record all the same."""
+    """Record the wisp if the run is still running without one, and settle the item. Raises NotClaimed."""
     row = tx.runs.lock(item.payload["run"])
     if row is not None and row.run.state is RunState.RUNNING and row.facts.wisp is None:
         cooked(tx, row, wisp, elsewhere=True, act=Act(act.actor, act.at, row.run.id))
@@ -65,7 +68,7 @@ def cooked_elsewhere(tx: Tx, item: Item, wisp: Bead, act: Act) -> None:
 
 
 def routed(plan: Plan, row: RunRow, seq: int | None) -> Plan:
-    """The plan with the labels of the seed: whose run it is, where it goes, up to which event it speaks."""
+    """The plan with an ephemeral root, labelled with its automation and run, its pool, and the last event it covers."""
     automation = snapshots_of(row.run)
     labels = [f"{OF_AUTOMATION}{row.run.automation}", f"run:{row.run.id}"]
     if automation.pool is not None:
@@ -82,14 +85,14 @@ def end_wisps(tx: Tx, *, ids: IdSource, act: Act) -> list[Run]:
 
 
 def end_wisp(tx: Tx, run: str, *, closed: bool, ids: IdSource, act: Act) -> Run | None:
-    """The run after its end; None for one that had ended."""
+    """End the run: succeeded when its wisp was closed, failed when it is gone. None for a run that had ended."""
     ending = Ending(RunState.SUCCEEDED, "wisp_closed") if closed else Ending(RunState.FAILED, "wisp_gone")
     row = end_if_active(tx, run, ending, By(Mover.COMPLETION, act.actor), ids=ids, act=act)
     return None if row is None else row.run
 
 
 def event_seq(tx: Tx, run: Run) -> int | None:
-    """The last event an event-gated run speaks of."""
+    """The seq of the last event that an event-gated run covers; None for other runs."""
     if run.trigger_kind != TriggerKind.EVENT or run.trigger_event is None:
         return None
     event = tx.trigger_events.get(run.trigger_event)

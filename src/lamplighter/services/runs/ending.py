@@ -1,4 +1,4 @@
-"""The end of a run: one transaction with everything that follows from it, for one run or for many that end together."""
+"""The end of a run with everything that follows from it, in one transaction, for one run or a batch of runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,14 +26,14 @@ from lamplighter.store.run_rows import RunFacts, RunRow
 from lamplighter.store.tx import Tx
 
 TAKEN = "runs.taken"
-"""Runs were ended or freed by somebody other than their holder: whoever holds one looks whether it is his."""
+"""Topic: runs were ended or freed by someone other than their holder; each process checks the runs it holds."""
 LONGEST_ERROR = 2000
 MESSAGE_BYTES = 300
 
 
 @record
 class Ending:
-    """How a run ends, and what is kept of its work."""
+    """How a run ends, and the results that are kept."""
 
     state: RunState
     reason: str = ""
@@ -47,12 +47,12 @@ class Ending:
 
 
 LAST_WORDS = timedelta(seconds=10)
-"""How long a program may go on after it completed its run: it says what it has to say, and what it cost."""
+"""How long a program may go on after it completed its run, to write its last output and its usage."""
 
 
 @dataclass
 class _Ending:
-    """The rows of one transaction that ends runs, locked; those of what was ended already are as they are now."""
+    """The rows of one transaction that ends runs, updated by each end. For `end_many_held` run rows are not locked."""
 
     tx: Tx
     automations: dict[str, AutomationRow]
@@ -80,7 +80,7 @@ def end_many(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
     """As `end`, for each call."""
     wanted = [call.args[0] for call in calls]
     found = tx.runs.automations_of(wanted)
-    automations = _locked(tx, found.values(), calls)  # before the runs' own rows: everyone locks in this order
+    automations = _locked(tx, found.values(), calls)  # before the runs' own rows: the usual lock order
     this = _Ending(tx, automations, tx.runs.lock_some(wanted))
     return [this.end(*call.args, **call.kwargs) for call in calls]
 
@@ -89,17 +89,17 @@ def end_many_held(tx: Tx, calls: Sequence[Call]) -> list[RunRow | Refused]:
     """As `end_held`, for each call."""
     rows: dict[str, RunRow] = {call.args[0].run.id: call.args[0] for call in calls}
     this = _Ending(tx, _locked(tx, {row.facts.automation_id for row in rows.values()}, calls), rows)
-    in_order = sorted(calls, key=lambda call: call.args[0].run.id)  # which everyone changes rows in
+    in_order = sorted(calls, key=lambda call: call.args[0].run.id)  # the usual order of changing rows
     answers = {id(call): this.end(call.args[0].run.id, *call.args[1:], **call.kwargs) for call in in_order}
     return [answers[id(call)] for call in calls]
 
 
 def _locked(tx: Tx, automations: Iterable[str], calls: Sequence[Call]) -> dict[str, AutomationRow]:
-    """Those of runs that end; what waits for one of these is looked at again."""
+    """Lock the automations of runs that end, and release the triggers that wait for one of their runs."""
     good = all(call.args[1].state is RunState.SUCCEEDED for call in calls)
     rows = tx.automations.lock_some(automations, stays=_unmoved_by_success if good else None)
     awaited = [row.id for row in rows.values() if not snapshots.side_by_side(row)]
-    if awaited and tx.triggers.release(awaited):  # before anything is written, which is then sent in one go
+    if awaited and tx.triggers.release(awaited):  # before the deferred writes, so that those are sent together
         tx.wake(AUTOMATIONS)
     return rows
 
@@ -110,7 +110,7 @@ def _unmoved_by_success(row: AutomationRow) -> bool:
 
 @batched(end_many)
 def end(tx: Tx, run: str, ending: Ending, by: By, *, ids: IdSource, act: Act) -> RunRow:
-    """A run's end is one transaction: run, trigger event, tracking bead, bus event, streak, retry, what waited for it.
+    """End a run in one transaction: run, trigger event, tracking bead, bus event, failure streak, retry, held triggers.
 
     Raises RunUnknown, IllegalMove, LeaseLost.
     """
@@ -120,9 +120,9 @@ def end(tx: Tx, run: str, ending: Ending, by: By, *, ids: IdSource, act: Act) ->
 
 @batched(end_many_held)
 def end_held(tx: Tx, row: RunRow, ending: Ending, by: By, *, ids: IdSource, act: Act) -> RunRow:
-    """As `end`, by the holder of a command, whose row nobody else changes: it is not read again.
+    """As `end`, for the holder of a command's run, with the row it already has: the row is not read again.
 
-    Raises IllegalMove, LeaseLost, or StaleRun when it was ended or taken over by another.
+    Raises IllegalMove, LeaseLost, or StaleRun when another process ended or took over the run.
     """
     ended: RunRow = one(end_many_held(tx, [Call((row, ending, by), {"ids": ids, "act": act})]))
     return ended
@@ -154,7 +154,7 @@ def _write(  # noqa: PLR0913  all that an end touches
     ids: IdSource,
     act: Act,
 ) -> AutomationRow | None:
-    """Write down the end and what follows from it; returns the automation as it is then."""
+    """Write the end and what follows from it; returns the automation's row afterwards."""
     tx.runs.end(before.run, after)
     tell(tx, moved, _ending_data(ending))
     _settle_trigger_event(tx, after.run)
@@ -196,7 +196,7 @@ def _settle_trigger_event(tx: Tx, run: Run) -> None:
 
 
 def _close_bead(tx: Tx, row: RunRow, now: datetime) -> None:
-    """Bookkeeping emits nothing; a bead that a person closed or deleted is no reason to fail."""
+    """Close the tracking bead without an event; one that a person closed or deleted is no error."""
     if row.facts.bead is not None:
         tx.beads.close(row.facts.bead, now)
 
@@ -213,7 +213,7 @@ def _ended_event(row: RunRow, act: Act) -> Any:
     run = row.run
     name = _EVENTS.get(run.state, "automation.failed")
     if row.facts.wisp is not None and run.state is RunState.SUCCEEDED:
-        name = "automation.finished"  # it was called completed when its wisp was cooked
+        name = "automation.finished"  # `automation.completed` was emitted when its wisp was cooked
     message = (run.error or run.reason or run.state.value)[:MESSAGE_BYTES]
     payload = {
         "run": run.id,
@@ -229,7 +229,7 @@ _TOLD = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.NEEDS_HUMAN, Ru
 
 
 def _after_agent(tx: Tx, before: Run, row: RunRow, *, ids: IdSource, act: Act) -> None:
-    """What follows an agent run's end is left to the outbox: its session stopped, people told."""
+    """Queue outbox items for what follows an agent run's end: stop its session, notify people."""
     run = row.run
     if before.state is RunState.RUNNING and row.facts.node is not None:
         due = act.at + LAST_WORDS if run.completion_id is not None else act.at
@@ -265,7 +265,7 @@ def again(tx: Tx, row: RunRow, at: datetime, *, ids: IdSource, act: Act) -> RunR
 
 
 def _count(tx: Tx, row: RunRow, automation: AutomationRow, *, tried_again: bool, act: Act) -> AutomationRow:
-    """Consecutive failures; the one that reaches the limit disables it in the same transaction, with one notice."""
+    """Count consecutive failures; the one that reaches the limit disables the automation, with one event."""
     run = row.run
     if tried_again or run.state is RunState.CANCELED:
         return automation

@@ -1,4 +1,4 @@
-"""Queued to ready: what a run takes from its trigger, written with its move and the items that follow, all at once."""
+"""The enrichment stage, queued to ready: the payload taken from the trigger is saved with the move and next items."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ STATES = frozenset({RunState.QUEUED, RunState.ENRICHING})
 
 
 def enrich(tx: Tx, item: Item, worker: review.Worker, *, ids: IdSource, act: Act) -> RunRow | None:
-    """The whole stage in one transaction; None when there was nothing left to do. Raises NotClaimed."""
+    """Run the whole stage in one transaction; None when there was nothing left to do. Raises NotClaimed."""
     held = begin(tx, item, worker, act.at)
     if held is None:
         return None
@@ -36,7 +36,10 @@ def enrich(tx: Tx, item: Item, worker: review.Worker, *, ids: IdSource, act: Act
 
 
 def begin(tx: Tx, item: Item, worker: review.Worker, now: datetime) -> RunRow | None:
-    """Claim the run; one that a dead worker left half enriched is taken up without telling its start again."""
+    """Claim the run and make it enriching; a run that a dead worker left enriching is resumed without a second event.
+
+    None when the run is past this stage or another worker holds it.
+    """
     before = tx.runs.lock(item.payload["run"])
     if before is None or before.run.state not in STATES:
         outbox.done(tx, item, now)
@@ -58,7 +61,7 @@ def begin(tx: Tx, item: Item, worker: review.Worker, now: datetime) -> RunRow | 
 def finish(  # noqa: PLR0913  a stage's end, and what every transaction of running carries
     tx: Tx, item: Item, held: RunRow, payload: dict[str, Any], worker: review.Worker, *, ids: IdSource, act: Act
 ) -> RunRow:
-    """Payload, move, events, items and the lease's end together. Raises LeaseLost, StaleRun, NotClaimed."""
+    """Write payload, move, events, items and the end of the lease together. Raises LeaseLost, StaleRun, NotClaimed."""
     run = held.run
     body = canonical(payload)
     moved = move(run, RunState.READY, _by(worker, run.lease.version), act.at)
@@ -81,7 +84,7 @@ def finish(  # noqa: PLR0913  a stage's end, and what every transaction of runni
 def fail(  # noqa: PLR0913  a stage's end, and what every transaction of running carries
     tx: Tx, item: Item, held: RunRow, error: EnrichmentFailed, worker: review.Worker, *, ids: IdSource, act: Act
 ) -> RunRow:
-    """A trigger that says nothing ends its run; trying again would not make it speak."""
+    """Fail the run when its trigger gives nothing to enrich from; a retry would find the same."""
     ending = review.Ending(RunState.FAILED, error.reason, Stage.ENRICHMENT, error=error.message)
     ended = review.end(tx, held.run.id, ending, _by(worker, held.run.lease.version), ids=ids, act=act)
     outbox.done(tx, item, act.at)
@@ -89,7 +92,7 @@ def fail(  # noqa: PLR0913  a stage's end, and what every transaction of running
 
 
 def occasion_of(tx: Tx, row: RunRow) -> Occasion | None:
-    """Why the run exists; None where the trigger event it speaks of is gone."""
+    """The run's occasion, read from its trigger event; None when there is no such event any more."""
     run = row.run
     event = None if run.trigger_event is None else tx.trigger_events.get(run.trigger_event)
     if event is None:

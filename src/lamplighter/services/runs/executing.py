@@ -1,4 +1,4 @@
-"""Ready to running, and an agent's session on record: each step is resumed after a crash, and none is repeated."""
+"""The execution stage of agent runs, ready to running; each step is resumed after a crash and none is repeated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ KEPT = "worktree_kept"
 
 @dataclass(frozen=True)
 class Began:
-    """A session that was started for a run, and how its work is set apart from others'."""
+    """A session that was started for a run, and how its work is isolated from other runs."""
 
     session: SessionRow
     isolation: str
@@ -31,9 +31,9 @@ class Began:
 
 
 def begin(tx: Tx, item: Item, target: Target, worker: review.Worker, *, ids: IdSource, act: Act) -> RunRow | None:
-    """Claim the run, record where it will work, make it running and settle its item, all at once.
+    """Claim the run, record its target, make it running and settle its item, in one transaction.
 
-    A target that could not be resolved fails it. None when there is nothing left to start. Raises NotClaimed.
+    A target that could not be resolved fails the run. None when there is nothing to start. Raises NotClaimed.
     """
     held = review.hold(tx, item, worker, act.at)
     if held is None:
@@ -58,13 +58,13 @@ def begin(tx: Tx, item: Item, target: Target, worker: review.Worker, *, ids: IdS
 
 
 def rig_of(tx: Tx, target: Target, row: RunRow) -> str | None:
-    """The rig a run works in: its configuration's, else its automation's."""
+    """The rig a run works in: its configuration's, or else its automation's."""
     chosen = configurations.known(tx).get(target.configuration or "")
     return (chosen.rig if chosen is not None else "") or row.facts.rig
 
 
 def hand_on(tx: Tx, item: Item, target: Target, rig: str, *, ids: IdSource, act: Act) -> None:
-    """Leave the run to a process that holds the rig, with the target as it was resolved. Raises NotClaimed."""
+    """Queue the run, with its resolved target, for a process that holds the rig. Raises NotClaimed."""
     outbox.done(tx, item, act.at)
     payload = stage_of(item.payload["run"], rig) | {"target": target.as_json()}
     tx.outbox.add(new_item(ids.make("out"), ItemKind.ENQUEUE_EXECUTE, payload, act.at))
@@ -75,7 +75,7 @@ def target_told(told: Mapping[str, Any]) -> Target:
 
 
 def began(tx: Tx, run: str, start: Began, act: Act) -> RunRow:
-    """The session is up and has its prompt. May be repeated, and may come after the run's end."""
+    """Record that the session runs and has its prompt. May be repeated, and may come after the run's end."""
     review.get(tx, run)
     tx.runs.lock(run)
     tx.sessions.add(start.session)
@@ -92,7 +92,7 @@ def began(tx: Tx, run: str, start: Began, act: Act) -> RunRow:
 
 
 def session_ended(tx: Tx, run: str, end: SessionEnd) -> None:
-    """May be repeated; the first word on it stays."""
+    """Record the end of the run's sessions. May be repeated; the first recorded end stays."""
     for session in tx.sessions.of_run(run):
         if session.ended_at is None:
             tx.sessions.end(session.id, end)
@@ -103,7 +103,7 @@ def worktree_made(tx: Tx, run: str, worktree: Mapping[str, str]) -> None:
 
 
 def worktree_settled(tx: Tx, run: str, kept: Mapping[str, Any] | None, act: Act) -> None:
-    """`kept` tells why it was not removed and what differs; None when it is gone."""
+    """Record what became of the worktree: `kept` says why it was not removed and what differs; None when it is gone."""
     row = tx.runs.lock(run)
     if row is None or row.facts.worktree is None:
         return

@@ -1,4 +1,4 @@
-"""Verdicts on agent runs carried out: failed, timed out, or told to be quiet; each in one transaction."""
+"""Applying the finalizer's verdicts to agent runs: fail, time out, or report as quiet; each in one transaction."""
 
 from datetime import datetime
 from typing import assert_never
@@ -20,7 +20,7 @@ QUIET = "run_quiet"
 
 
 def policy_of(automation: Automation, city: Runs) -> Policy:
-    """What the automation says comes before the city; an idle timeout of nothing means that there is none."""
+    """The automation's settings override the city's; an idle timeout of zero means that there is none."""
     policies = automation.policies
     time = min((one for one in (policies.budget.time, policies.timeout) if one is not None), default=None)
     idle_timeout = city.idle_timeout if policies.idle_timeout is None else policies.idle_timeout
@@ -28,13 +28,13 @@ def policy_of(automation: Automation, city: Runs) -> Policy:
 
 
 def candidates(tx: Tx, now: datetime, city: Runs) -> list[RunRow]:
-    """Agent runs past their deadline or silent for long, the oldest first."""
+    """Agent runs past their deadline, or running and silent for long by the city's limits; earliest deadline first."""
     silence = min(city.idle, city.idle_timeout or city.idle)
     return tx.runs.stale(now, silent_since=now - silence, limit=AT_ONCE)
 
 
 def settle(tx: Tx, run: str, verdict: Verdict, *, ids: IdSource, act: Act) -> bool:
-    """Whether it ended the run; one that has ended meanwhile is left as it is."""
+    """Apply the verdict; returns whether it ended the run. A run that has ended meanwhile is left as it is."""
     match verdict:
         case Leave(quiet_since):
             if quiet_since is not None:
@@ -58,7 +58,7 @@ def ending_of(verdict: Fail | TimeOut) -> review.Ending:
 
 
 def _tell_quiet(tx: Tx, run: str, since: datetime, act: Act) -> None:
-    """Once for each silence."""
+    """Report a quiet run, once for each silence."""
     row = tx.runs.lock(run)
     if row is None or row.run.ended:
         return

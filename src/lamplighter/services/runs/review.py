@@ -1,6 +1,7 @@
-"""Runs as transactions: what is asked of them and about them. Every move goes through the one table of moves.
+"""The transactions on runs: leases, cancel, retry, deadlines, sweep and queries.
 
-How one is taken up is in `starting`, how it ends and what follows in `ending`; both are reached from here.
+Every state change goes through the one table of moves. Starting a run is in `starting`, ending it and what follows in
+`ending`; this module re-exports both.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,14 +49,14 @@ SWEEP_AFTER = timedelta(minutes=1)
 
 
 def renew(tx: Tx, held: Mapping[str, int], owner: str, now: datetime) -> set[str]:
-    """Extend these leases, by run and version; returns the runs that are no longer this owner's."""
+    """Extend these leases, given by run and version; returns the runs that this owner no longer holds."""
     for run, version in sorted(held.items()):
         tx.runs.renew(run, owner, version, until=now + LEASE)
     return lost_among(tx, held, owner)
 
 
 def lost_among(tx: Tx, held: Mapping[str, int], owner: str) -> set[str]:
-    """Runs that ended or went to another holder while this one works on them: it must stop."""
+    """Of the runs this owner works on, those that ended or went to another holder: it must stop working on them."""
     states = tx.runs.states(held)
     return {
         run for run, version in held.items() if run not in states or states[run] != (RunState.RUNNING, version, owner)
@@ -63,7 +64,7 @@ def lost_among(tx: Tx, held: Mapping[str, int], owner: str) -> set[str]:
 
 
 def over_among(tx: Tx, found: Iterable[str], before: datetime) -> frozenset[str]:
-    """Of these runs, those that are gone or ended by then: nothing of theirs has a right to live on."""
+    """Of these runs, those that are deleted or ended by `before`: their processes and sessions may be ended."""
     rows = {run: tx.runs.get(run) for run in found}
     return frozenset(
         run for run, row in rows.items() if row is None or (row.run.ended_at is not None and row.run.ended_at <= before)
@@ -71,14 +72,14 @@ def over_among(tx: Tx, found: Iterable[str], before: datetime) -> frozenset[str]
 
 
 def end_if_active(tx: Tx, run: str, ending: Ending, by: By, *, ids: IdSource, act: Act) -> RunRow | None:
-    """As `end`, and nothing for a run that has ended or is gone."""
+    """As `end`, but does nothing and returns None for a run that has ended or is deleted."""
     found = tx.runs.get(run)
     if found is None or found.run.ended:
         return None
     try:
         return end(tx, run, ending, by, ids=ids, act=act)
     except IllegalMove:
-        if _locked(tx, run).run.ended:  # by another process, after the first look; nothing was written here yet
+        if _locked(tx, run).run.ended:  # another process ended it after the first read; nothing was written here yet
             return None
         raise
 
@@ -88,32 +89,32 @@ def replace_by_policy(tx: Tx, run: str, *, ids: IdSource, act: Act) -> None:
 
 
 def cancel(tx: Tx, run: str, *, reason: str = "canceled", ids: IdSource, act: Act) -> RunRow:
-    """A person ends it; whoever works on it is told at once. Raises IllegalMove for one that has ended."""
+    """End the run for a person and wake its holder at once. Raises IllegalMove for a run that has ended."""
     return end(tx, run, Ending(RunState.CANCELED, reason), By(Mover.PERSON, act.actor), ids=ids, act=act)
 
 
 def keep_output(tx: Tx, run: str, tail: str) -> None:
-    """What a command had said by the time its run was ended by others; nothing for one that goes on elsewhere."""
+    """Save the output of a command whose run another process ended; does nothing for a run that goes on elsewhere."""
     row = tx.runs.lock(run)
     if row is not None and row.run.ended and tail and not row.run.output_tail:
         tx.runs.swap(row.run, RunRow(replace(row.run, output_tail=tail), row.facts))
 
 
 def retry(tx: Tx, run: str, *, ids: IdSource, act: Act) -> RunRow:
-    """A new run of the same definition and trigger, linked to the old one. Raises NotEnded, RunUnknown."""
+    """Make a new run of the same definition and trigger, linked to the old one. Raises NotEnded, RunUnknown."""
     row = _locked(tx, run)
     return again(tx, row, act.at, ids=ids, act=act)
 
 
 def time_out(tx: Tx, *, ids: IdSource, act: Act) -> list[str]:
-    """End runs past their deadline, whatever their state; which. Agents at work are the finalizer's to judge."""
+    """End runs past their deadline in any state; returns them. Running agent runs are left to the finalizer."""
     ending, by = Ending(RunState.TIMED_OUT, "deadline_exceeded", Stage.FINALIZER), By(Mover.FINALIZER, act.actor)
     overdue = tx.runs.overdue(act.at, limit=AT_ONCE)
     return [run for run in overdue if end_if_active(tx, run, ending, by, ids=ids, act=act) is not None]
 
 
 def sweep(tx: Tx, *, ids: IdSource, act: Act) -> int:
-    """A run that waits for a stage with no item and no holder gets its item back; returns how many."""
+    """Add the missing outbox item of runs that wait for a stage without an item or a holder; returns how many."""
     lost = tx.runs.lost(act.at, before=act.at - SWEEP_AFTER, limit=AT_ONCE)
     for run, state, _action in lost:
         kind = ItemKind.COOK if state is RunState.RUNNING else ItemKind.ENQUEUE_EXECUTE
@@ -132,7 +133,7 @@ def get(tx: Tx, run: str) -> RunRow:
 
 
 def show(tx: Tx, run: str) -> dict[str, Any]:
-    """In the shape of every surface, with its timeline and its artifacts. Raises RunUnknown."""
+    """The run as every surface shows it, with its timeline and artifacts. Raises RunUnknown."""
     return as_json(get(tx, run), tx.runs.events(run), tx.artifacts.of(run))
 
 

@@ -1,4 +1,4 @@
-"""Runs as surfaces show them: a page of them, and the shape of one. Loads little, for it is asked for often."""
+"""Runs as surfaces show them: a page of runs, and one run as JSON; imports little, because it is used often."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ def page(
 def as_json(
     row: RunRow, events: Sequence[RunEvent] | None = None, artifacts: "Sequence[ArtifactRow]" = ()
 ) -> dict[str, Any]:
-    """The shape of a run on every surface; `events` add its timeline."""
+    """A run as JSON for every surface; `events` adds its timeline."""
     run, facts = row.run, row.facts
     shape: dict[str, Any] = {
         "id": run.id,

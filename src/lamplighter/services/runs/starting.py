@@ -1,4 +1,4 @@
-"""A run is taken up: claimed and made running, held for a stage, refused, or adopted from a process that died."""
+"""Claiming runs: start one, hold one for a stage, refuse one, or adopt one from a process that died."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ AT_ONCE = 100
 
 @dataclass(frozen=True)
 class _Starting:
-    """The rows of one transaction that starts runs, locked."""
+    """The locked run rows of one transaction that starts runs, and their trigger events."""
 
     tx: Tx
     rows: dict[str, RunRow]
@@ -38,7 +38,7 @@ class _Starting:
         return _Starting(tx, rows, tx.trigger_events.some(events) if events else {})
 
     def begin(self, found: Item, mine: Item, worker: Worker, now: datetime) -> Started | None:
-        """`found` is the item as it stands in the store, `mine` as it is once claimed."""
+        """Start the run of an item: `found` is the item as stored, `mine` the item as claimed."""
         before = self.rows.get(mine.payload["run"])
         if before is None or before.run.state is not RunState.READY:
             self.tx.outbox.swap(found, settle(mine, mine.claims), now=now)
@@ -56,9 +56,10 @@ class _Starting:
 
 
 def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> Started | None:
-    """Claim the run, make it running and settle its item, all at once; None when there is nothing left to start.
+    """Claim the run, make it running and settle its item, in one transaction; None when there is nothing to start.
 
-    A run whose lease is another's keeps its item for later. Raises NotClaimed when the item was taken away.
+    While another holder's lease is live, the item is put off until it expires. Raises NotClaimed when the item's claim
+    was taken away.
     """
     this = _Starting.of(tx, [item])
     mine = outbox.mine(tx, item)
@@ -67,14 +68,14 @@ def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> Started | None:
 
 @dataclass(frozen=True)
 class Taken:
-    """What one look at the outbox gave a process to do."""
+    """The work that a process took from the outbox in one transaction."""
 
     started: list[Started]
-    """Commands, which need nothing but the word: they are running as of now."""
+    """Runs of commands, which need no preparation: they are recorded as running now."""
     items: list[Item]
-    """All else that was due, claimed."""
+    """All other due items, claimed."""
     next_due_at: datetime | None
-    """When the next of those that are left is due."""
+    """When the next remaining item is due."""
 
     def __len__(self) -> int:
         return len(self.started) + len(self.items)
@@ -83,7 +84,7 @@ class Taken:
 def take_due(
     tx: Tx, worker: Worker, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
 ) -> Taken:
-    """Claim the longest due items, and start the commands among them in the same go."""
+    """Claim the longest due items, and start the commands among them in the same transaction."""
     due = outbox.due(tx, now, limit=limit, run=run, reach=reach)
     commands = [item for item in due if _is_command(item)]
     items = [outbox.claimed(tx, item, worker.owner, now) for item in due if not _is_command(item)]
@@ -98,7 +99,10 @@ def _is_command(item: Item) -> bool:
 
 
 def hold(tx: Tx, item: Item, worker: Worker, now: datetime) -> RunRow | None:
-    """Claim a run that is not running yet, for a stage that will move it; None when it has ended or is another's."""
+    """Claim a run that is not running yet, for a stage that will move it.
+
+    None when it is running or has ended, which settles the item, or when another holds it, which puts the item off.
+    """
     before = tx.runs.lock(item.payload["run"])
     if before is None or before.run.state not in ACTIVE - {RunState.RUNNING}:
         outbox.done(tx, item, now)
@@ -125,14 +129,14 @@ def refuse(tx: Tx, item: Item, ending: Ending, worker: Worker, *, ids: IdSource,
 
 
 def trigger_of(tx: Tx, row: RunRow) -> dict[str, Any]:
-    """What the run's trigger has to say, as its action reads it from a file."""
+    """The run's trigger data, in the form that its action reads from a file."""
     return said(row, None if row.run.trigger_event is None else tx.trigger_events.get(row.run.trigger_event))
 
 
 def adopt(
     tx: Tx, worker: Worker, now: datetime, *, limit: int = AT_ONCE, rigs: frozenset[str] | None = None
 ) -> list[RunRow]:
-    """Take up running runs of this node whose holder is gone; their processes may live or have ended."""
+    """Claim running runs of this node whose holder is gone; their processes may be alive or have ended."""
     adopted = []
     for before in tx.runs.orphans(worker.node, now, limit=limit, rigs=rigs):
         lease = claim(before.run.lease, worker.owner, now)

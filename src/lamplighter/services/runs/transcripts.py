@@ -1,4 +1,4 @@
-"""A session's output as events on record: bounded, read once, and what it cost added to its run."""
+"""Recording a session's output as events: limited in number, each part once, with its cost added to the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ CUT = "cut"
 
 @dataclass(frozen=True)
 class Batch:
-    """What was read of one session's output, from `before` to `after`."""
+    """The events read from one session's output between the positions `before` and `after`."""
 
     run: str
     session: str
@@ -29,7 +29,7 @@ class Batch:
 
 
 def record(tx: Tx, batch: Batch, now: datetime) -> Spent:
-    """What the run has spent by now. A part of the output that another reader has recorded is left out."""
+    """Record the batch and return what the run has spent so far; skip a batch that another reader has recorded."""
     row = review.get(tx, batch.run)
     spent = Spent(row.facts.tokens or 0, row.run.cost)
     if not tx.transcripts.advance(batch.session, before=batch.before, after=batch.after, program=batch.program):
@@ -47,7 +47,7 @@ def record(tx: Tx, batch: Batch, now: datetime) -> Spent:
 
 
 def bounded(events: Sequence[SessionEvent], count: int) -> list[tuple[str, Mapping[str, Any]]]:
-    """As they are kept. Of a session that says too much, only ends, errors and usage are kept after a mark."""
+    """The events in stored form. Beyond MOST_EVENTS follow a `cut` mark and only turn ends, errors and usage."""
     kept: list[tuple[str, Mapping[str, Any]]] = []
     for event in events:
         if count + len(kept) == MOST_EVENTS:
@@ -59,7 +59,7 @@ def bounded(events: Sequence[SessionEvent], count: int) -> list[tuple[str, Mappi
 
 
 def told(event: TranscriptEvent) -> str:
-    """One event as a line for people; empty for one that is only counted."""
+    """One event as a line for people; empty for kinds that are not shown."""
     body = event.body
     match event.kind:
         case "text":

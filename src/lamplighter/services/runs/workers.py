@@ -1,4 +1,4 @@
-"""Who works on runs, and how a run that nobody holds becomes one's own and running."""
+"""Workers of runs, and how a worker claims a free run and makes it running."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from lamplighter.store.trigger_events import TriggerEvent
 
 @dataclass(frozen=True)
 class Worker:
-    """Who works: the owner whose proof of life holds its leases, on which machine, under which name."""
+    """A worker: the owner whose proof of life backs its leases, its node, and its name as an actor."""
 
     owner: str
     node: str
@@ -29,12 +29,12 @@ class Worker:
 class Started:
     row: RunRow
     trigger: dict[str, Any]
-    """What its trigger has to say, as its action reads it from a file."""
+    """The trigger data, in the form that the run's action reads from a file."""
 
 
 @dataclass(frozen=True)
 class StartGrant:
-    """A worker that fires, and has room: what needs nothing but the word it starts in the same transaction."""
+    """Lets a firing transaction start up to `room` command runs itself, for `worker` and within its reach."""
 
     worker: Worker
     room: int
@@ -49,14 +49,14 @@ class StartGrant:
 
 
 def made_running(row: RunRow, worker: Worker, now: datetime) -> tuple[RunRow, Moved]:
-    """Its lease claimed and its state moved. Raises LeaseHeld, IllegalMove."""
+    """The run with its lease claimed and its state moved to running. Raises LeaseHeld, IllegalMove."""
     lease = claim(row.run.lease, worker.owner, now)
     moved = move(changed(row.run, lease=lease), RunState.RUNNING, By(Mover.WORKER, worker.actor, lease.version), now)
     return RunRow(moved.run, changed(row.facts, node=worker.node)), moved
 
 
 def told(moved: Moved, data: Mapping[str, Any] | None = None) -> NewRunEvent:
-    """A move as the run's timeline tells it."""
+    """A move as an event of the run's timeline."""
     return NewRunEvent(moved.run.id, moved.at, moved.type, moved.actor, moved.from_state, moved.to_state, data)
 
 
@@ -65,7 +65,7 @@ def told_of_start(moved: Moved) -> NewRunEvent:
 
 
 def said(row: RunRow, event: TriggerEvent | None) -> dict[str, Any]:
-    """What a run's trigger has to say, as its action reads it from a file."""
+    """The trigger data of a run, in the form that its action reads from a file."""
     payload = dict((event.payload if event is not None else None) or {})
     return {
         "automation": row.run.automation,

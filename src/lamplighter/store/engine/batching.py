@@ -1,4 +1,4 @@
-"""Transaction functions that can do the work of many calls at once, and how waiting calls are put together for them."""
+"""Transaction functions that can do the work of many calls at once, and how waiting calls are grouped for them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One call's error, decided before anything was written for it; the others of its batch are not touched."""
+    """The error of one call, found before anything was written for it; the other calls of its batch are unaffected."""
 
     error: Exception
 
 
 Many = Callable[[Tx, Sequence[Call]], Sequence[Any]]
-"""One answer a call, in their order, each a value or Refused. Whatever it raises, nothing of the batch has happened."""
+"""Returns one answer per call, in order, each a value or Refused. If it raises, the whole batch is rolled back."""
 
 
 def batched(many: Many) -> Callable[[F], F]:
-    """Mark a transaction function: calls of it that wait together are handed to `many`, in one go."""
+    """Mark a transaction function: calls of it that wait at the same time are passed to `many` together."""
 
     def mark(fn: F) -> F:
         fn.many = many  # type: ignore[attr-defined]  # a mark, read by `Job.many` and nowhere else
@@ -39,7 +39,7 @@ def batched(many: Many) -> Callable[[F], F]:
 
 
 def batches(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Jobs that can be done together, together: all that wait are concurrent, so any order of them will do."""
+    """Group the jobs that can be done together; all waiting jobs are concurrent, so any order of them is allowed."""
     together: dict[object, list[Job]] = {}
     for job in jobs:
         together.setdefault(job.many or job.answer, []).append(job)
@@ -48,13 +48,13 @@ def batches(jobs: Sequence[Job]) -> list[list[Job]]:
 
 def run_batch(tx: Tx, jobs: Sequence[Job]) -> list[Outcome]:
     many = jobs[0].many
-    assert many is not None  # noqa: S101  only such jobs come together
+    assert many is not None  # noqa: S101  only such jobs are grouped
     answers = many(tx, [Call(job.args, job.kwargs) for job in jobs])
     return [_outcome(job, answer) for job, answer in zip(jobs, answers, strict=True)]
 
 
 def one(answers: Sequence[Any]) -> Any:
-    """The answer of a batch of one, for a caller of its own. Raises what it was refused with."""
+    """The answer of a batch with a single call. Raises the error with which the call was refused."""
     [answer] = answers
     if isinstance(answer, Refused):
         raise answer.error

@@ -1,6 +1,6 @@
 """Wake-ups between the processes of a city on one machine: a datagram to every socket in `.gc/wake/`.
 
-A datagram is a hint and may be lost: a full or vanished socket is passed over, and whoever waits polls as well.
+A datagram is a hint and may be lost: a full or vanished socket is skipped, and every process that waits also polls.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ CLOCK_TICK_NS = 50_000_000
 
 
 class Datagrams:
-    """The sending end; cheap when nobody listens."""
+    """Sends to the sockets in a directory, and opens one to listen on; cheap when no process listens."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -27,10 +27,10 @@ class Datagrams:
         self._own: str | None = None
         self._names: list[str] = []
         self._changed_at = -1
-        """When the directory had changed last, as of `_names`; -1 when a further change could look the same."""
+        """The directory's mtime when `_names` was read; -1 when a later change could have the same mtime."""
 
     def __del__(self) -> None:
-        """A store that was never closed leaves no socket behind."""
+        """Close the socket of a store that was never closed."""
         if self._socket is not None:
             self._socket.close()
 
@@ -59,20 +59,20 @@ class Datagrams:
         return receiver
 
     def _listeners(self) -> list[str]:
-        """Who listens now. Read again only when the directory has changed: this runs after every commit."""
+        """The names of the listening sockets; read only if the directory changed, as this runs after every commit."""
         try:
             changed_at = os.stat(self._path).st_mtime_ns  # noqa: PTH116  a hot path
             if changed_at != self._changed_at:
                 names = os.listdir(self._path)  # noqa: PTH208  a hot path
                 self._names = [name for name in names if name != self._own]
-                # Two changes within one tick of the file system's clock have the same time: trust only an old one.
+                # Two changes within one tick of the file system's clock have the same mtime: trust only an old one.
                 self._changed_at = changed_at if time.time_ns() - changed_at > CLOCK_TICK_NS else -1
         except OSError:
             return []
         return self._names
 
     def forget(self, owner: str) -> None:
-        with contextlib.suppress(OSError):  # what cannot be removed is passed over each time
+        with contextlib.suppress(OSError):  # a socket that cannot be removed is skipped at every send
             (self._directory / owner).unlink()
 
     def close(self) -> None:

@@ -28,8 +28,8 @@ class Db(Protocol):
     def write(self, write: Write, city: str, params: Params) -> bool:
         """Write one row of that city; False when no row was written.
 
-        On a server it is held back until the next read or the commit, and True is an assumption until then: should it
-        prove wrong, the whole transaction function is run again, and this time every write is sent at once.
+        On PostgreSQL the write is held back until the next read or the commit, and True is an assumption until then. If
+        it proves wrong, the whole transaction function is run again with every write sent at once.
         """
         ...
 

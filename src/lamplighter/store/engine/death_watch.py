@@ -1,6 +1,6 @@
-"""Waiting for the end of another process: its proof of life falls to whoever waits for it, at that very moment.
+"""Waits for the end of another process: its proof of life is a lock, which a waiting process gets at that moment.
 
-Only PostgreSQL has cities with more than one working process for long; a file's lock is looked at by every patrol.
+Only on PostgreSQL do cities have more than one working process for long; file locks are checked by every patrol.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class PostgresDeathWatch:
-    """A connection of its own, for it is blocked most of the time; and a thread of its own, for the same reason.
+    """Has its own connection and its own thread, because both are blocked most of the time.
 
-    A connection that was cut off is replaced at the next wait.
+    A connection that broke is replaced at the next wait.
     """
 
     def __init__(self, url: str) -> None:
@@ -26,22 +26,22 @@ class PostgresDeathWatch:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="lamp-vigil")
 
     def ended(self, owner: str, *, within: float) -> bool:
-        """Wait until `owner` is dead; False when it lives on after so many seconds, or the wait was cut short."""
+        """Wait until `owner` is dead; False when it is alive after `within` seconds, or the wait was cut short."""
         import psycopg
 
         from lamplighter.store.engine.liveness import key_of
         from lamplighter.store.engine.postgres_connection import told
 
         key = key_of(owner)
-        if self._connection.closed:  # cut off since: the wait begins anew, on another one
+        if self._connection.closed:  # broken meanwhile: wait on a new connection
             self._connection = self._connect()
         with told(self._url):
             try:
                 self._connection.execute(f"SET lock_timeout = {max(int(within * 1000), 1)}".encode())
-                # Shared: several may wait for one, and all are told together. It ends with its statement, whatever else
-                # happens: whoever kept it would keep the dead one alive for everybody.
+                # Shared, so that several processes can wait for one owner and all get it together. The lock ends with
+                # its statement, whatever else happens.
                 self._connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (key,))
-            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):  # the latter may come late, too
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):  # a cancel may also arrive late
                 return False
         return True
 

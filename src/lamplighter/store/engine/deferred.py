@@ -1,7 +1,7 @@
-"""Writes whose outcome nobody waits for: held back until something is read or committed, then sent together.
+"""Writes whose outcome is not needed at once: held back until something is read or committed, then sent together.
 
-A server is asked as often as there are kinds of statement, not as there are rows: the rows of one kind go as one JSON
-list. Measured on one machine, a row costs a tenth of a statement of its own.
+The server gets one statement per kind of write, not one per row: the rows of one kind are sent as one JSON list.
+Measured on one machine, such a row costs a tenth of a statement of its own.
 """
 
 import json
@@ -13,23 +13,23 @@ from lamplighter.store.engine.dialect import PARAMETER
 
 EACH = "{each}"
 SHARED = "city"
-"""The parameter that all rows of a statement have in common; it is given beside them."""
-encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps with separators makes one each time
+"""The parameter that has one value for all rows of a statement; it is passed separately from the rows."""
+encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: json.dumps would make an encoder at each call
 
 
 def as_json(value: Any) -> Any:
-    """A value that is kept as JSON text. Objects and lists go on as they are: many rows are encoded in one go."""
+    """A value for a JSON text column. Objects and lists are returned as they are: many rows are encoded in one go."""
     return value if value is None or isinstance(value, dict | list) else encode(value)
 
 
 class Write(str):
-    """A statement that writes one row, and that can be given many: `{each}` marks where their values come from.
+    """A statement that writes one row and can be made to write many: `{each}` marks where their values are inserted.
 
-    `whole` and `real` name its parameters that are numbers; `key` the one that tells rows apart, where two writes of
-    one row must not share a statement; `must` says that the row is there: anything else means that another transaction
-    was faster; `first` that it makes a row which others refer to, and refers to none that waits: it is sent first.
-    `json` names parameters that are kept as JSON text: they are given as `as_json` has them, and encoded when they are
-    sent.
+    `whole` and `real` name the parameters that are integers and floats. `key` names the parameter that identifies the
+    row, where two writes of one row must not share a statement. `must` says that each write has to change its row: if
+    it does not, another transaction was faster. `first` marks a statement that is sent first: it makes a row that
+    others refer to, and refers to no row that waits. `json` names the parameters kept as JSON text: they are passed as
+    `as_json` returns them, and encoded when they are sent.
     """
 
     __slots__ = ("first", "json", "key", "must", "real", "whole")
@@ -61,17 +61,17 @@ class Write(str):
         return made
 
     def encoded(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """For a row of its own: what is kept as JSON, as text."""
+        """The parameters for a single row, with JSON values encoded as text."""
         if not self.json:
             return params
         texts = {name: encode(params[name]) for name in self.json if isinstance(params[name], dict | list)}
         return {**params, **texts} if texts else params
 
     def for_many(self) -> str:
-        """The statement for all rows of the JSON list `:rows`; values are renamed, for columns have their names.
+        """The statement for all rows of the JSON list `:rows`; values are renamed, because columns have the same names.
 
-        `OFFSET 0` keeps what they have in common from being known beforehand: a server that knows it finds all rows of
-        the city first, and takes from them those that are listed.
+        `OFFSET 0` hides the shared value from the planner: if the server knew it, it would find all rows of the city
+        first, and then pick the listed ones.
         """
         names = [name for name in dict.fromkeys(PARAMETER.findall(self)) if name != SHARED]
         typed = ", ".join(f"{name} {self._type(name)}" for name in names)
@@ -86,14 +86,17 @@ class Write(str):
 
 
 class NotAsExpected(Conflict):
-    """A write that was held back changed no row, or its row twice: the transaction must be done anew, step by step."""
+    """The transaction must be run again, with every write sent at once.
+
+    A held back write did not change exactly its row, or an automation locked as shared is to be changed after all.
+    """
 
     def __init__(self, sql: str) -> None:
         super().__init__(f"A row was changed by another process: {' '.join(sql.split())[:80]} …", hint="Try again.")
 
 
 class DeferredWrites:
-    """What waits to be sent, by statement, in the order in which the statements came first."""
+    """The writes that wait to be sent, by statement, in the order in which each statement was first added."""
 
     __slots__ = ("_city", "_keys", "_rows")
 
@@ -106,7 +109,7 @@ class DeferredWrites:
         return bool(self._rows)
 
     def add(self, write: Write, city: str, params: Mapping[str, Any]) -> bool:
-        """False where it may not be sent together with what waits."""
+        """False if it cannot be sent with those that wait: it is of another city, or the second write of one row."""
         if city != self._city:
             if self._rows:
                 return False
@@ -124,7 +127,7 @@ class DeferredWrites:
         return True
 
     def take(self) -> tuple[str, list[tuple[Write, list[Mapping[str, Any]]]]]:
-        """Whose rows they are, and the rows of each statement."""
+        """Remove and return all: the city, and the rows of each statement, with `first` statements first."""
         rows, self._rows = self._rows, {}
         self._keys = {}
         return self._city, sorted(rows.items(), key=lambda held: not held[0].first)

@@ -53,14 +53,14 @@ SQLITE = Dialect(
 POSTGRES = Dialect(
     name="postgres",
     fragments={
-        "each": "",  # one row's own values; those of many rows take this place in `Write.for_many`
+        "each": "",  # nothing for one row; `Write.for_many` puts the values of many rows here
         # NO KEY: what an UPDATE itself takes; a plain FOR UPDATE would also stop rows that merely refer to this one.
         "for_update": "FOR NO KEY UPDATE",
         "for_share": "FOR SHARE",
         "skip_claimed": "FOR NO KEY UPDATE SKIP LOCKED",
         "next_run_event": "nextval('run_events_number')",
     },
-    # An array, made once: joined with a list of unknown length, the table would often be read whole.
+    # An array, made once: in a join with a list of unknown length the server would often read the whole table.
     any_of="= ANY (ARRAY(SELECT jsonb_array_elements_text(CAST(:NAME AS jsonb))))",
     percent_parameters=True,
     locks_rows=True,

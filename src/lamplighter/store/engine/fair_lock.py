@@ -1,7 +1,7 @@
 """A fair queue for the write lock of one SQLite file among processes.
 
-SQLite's own lock is polled by those who wait, so a busy writer that takes it again at once can starve them. Here
-everybody passes a turnstile first: one holds the turn while waiting for the writing lock, so the writer that has just
+Processes that wait for SQLite's own lock poll it, so a busy writer that takes it again at once can starve them. Here
+each process takes the turn lock first and holds it while it waits for the writing lock, so a writer that has just
 finished queues up behind it.
 """
 
@@ -45,7 +45,7 @@ def _open(path: Path) -> int:
 
 
 def _lock(fd: int, deadline: float) -> bool:
-    # Not the blocking call: it knows no time limit, and a stopped process must not stop all others with it.
+    # Not the blocking call: it has no time limit, and a stopped process must not block all others.
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

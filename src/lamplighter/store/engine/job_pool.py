@@ -1,10 +1,10 @@
-"""Jobs for several threads: the one that rested last takes the next, and whoever is free takes all that wait.
+"""Jobs for several threads: the thread that became idle last is woken first, and takes all jobs that wait.
 
-A queue of the usual kind wakes the thread that has rested longest. With one caller every job would then meet another
+An ordinary queue wakes the thread that has been idle longest. With a single caller, every job would then use another
 connection, whose server process and prepared statements have gone cold.
 
-Jobs that can be done together by one function are two threads' at a time: while one waits for the server the other
-prepares, and more of them would only have less to do in one go.
+At most two threads at a time work on jobs that one function can do together: while one waits for the server the other
+prepares, and more threads would only make the batches smaller.
 """
 
 import threading
@@ -19,17 +19,17 @@ AT_ONE_FUNCTION = 2
 
 
 class JobPool:
-    """Threads call `take` and, when done with it, `done`; anybody calls `put`. After `close` the rest is given out."""
+    """Worker threads call `take`, then `done`; any thread calls `put`. After `close`, waiting jobs are still taken."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._plain: deque[Job] = deque()
         self._batched: dict[Many, deque[Job]] = {}
         self._in_hand: dict[int, Many] = {}
-        """The function whose jobs a thread has in hand."""
+        """By thread id, the function whose batched jobs the thread works on."""
         self._resting: list[threading.Event] = []
         self._coming = 0
-        """Threads that were called and have not come yet. Who comes takes what it can and calls another for more."""
+        """Threads that were woken and do not run yet. Each takes what it can, and wakes another if more is left."""
         self._closed = False
 
     def put(self, job: Job) -> None:
@@ -44,7 +44,7 @@ class JobPool:
                 self._call_one()
 
     def take(self, most: int) -> list[Job]:
-        """All that waits, up to `most`; rests until there is something. Empty once closed and done."""
+        """All waiting jobs, up to `most`; blocks until there is one. Empty once closed, with nothing left to take."""
         while True:
             with self._lock:
                 taken = self._taken(most)
@@ -52,7 +52,7 @@ class JobPool:
                     if not self._coming and self._left():
                         self._call_one()
                     return taken
-                if self._closed:  # batched jobs that are left are taken by the threads that have such in hand
+                if self._closed:  # remaining batched jobs are taken by the threads that work on their function
                     return []
                 called = threading.Event()
                 self._resting.append(called)
@@ -61,7 +61,7 @@ class JobPool:
                 self._coming -= 1
 
     def done(self) -> None:
-        """What this thread took is answered, or nobody need wait for it; who came meanwhile is served by another."""
+        """Call when the jobs taken are answered or need not hold up others: wakes a thread for those put meanwhile."""
         with self._lock:
             many = self._in_hand.pop(threading.get_ident(), None)
             if many is not None and self._batched.get(many) and not self._coming:

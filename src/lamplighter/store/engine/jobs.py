@@ -8,7 +8,7 @@ from lamplighter.store.tx import Tx
 
 
 class Answer(asyncio.Future[Any]):
-    """Cannot be cancelled: a cancelled caller is told only once the commit's answer is known."""
+    """Cannot be cancelled: a cancelled caller gets its CancelledError only once the result of the commit is known."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class Job(NamedTuple):
 
     @property
     def many(self) -> Callable[..., Any] | None:
-        """What does the work of many calls of its function at once, where there is such a function; see `batching`."""
+        """The function that does many calls of `fn` at once, if there is one; see `batching`."""
         return getattr(self.fn, "many", None)
 
     def run(self, tx: Tx) -> Any:
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
 
 def deliver(outcomes: Sequence[Outcome]) -> None:
-    """Hand outcomes to their loops, one wake-up a loop however many there are. Called on a database thread."""
+    """Pass outcomes to the event loops that await them, with one wake-up per loop. Called on a database thread."""
     if len(outcomes) == 1:
         _hand_over(outcomes[0].job.answer.get_loop(), outcomes)
         return
@@ -52,7 +52,7 @@ def deliver(outcomes: Sequence[Outcome]) -> None:
 def _hand_over(loop: asyncio.AbstractEventLoop, outcomes: Sequence[Outcome]) -> None:
     try:
         loop.call_soon_threadsafe(_settle, outcomes)
-    except RuntimeError:  # the loop closed before its answers came; nobody is left to hear them
+    except RuntimeError:  # the loop closed before its answers came; no task is left to receive them
         return
 
 

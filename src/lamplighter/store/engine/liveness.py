@@ -1,7 +1,7 @@
-"""Proof of life: a lock each working process holds for as long as it lives, and nobody else can.
+"""Proof of life: a lock that each working process holds for as long as it lives, and that no other process can hold.
 
-On one machine it is a file lock under `.gc/owners/`; on PostgreSQL a session's advisory lock, on a connection of its
-own. Either is dropped by the kernel or the server the moment the process is gone, however it ended.
+On one machine it is a file lock under `.gc/owners/`; on PostgreSQL it is a session's advisory lock, on a connection of
+its own. The kernel or the server releases it as soon as the process is gone, however it ended.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ from lamplighter.kit.masking import masked
 from lamplighter.store.errors import PooledByTransaction, ProofLost, StoreUnavailable
 
 SERVER_ASKS = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
-"""How the server finds out that a machine vanished without a word; a process that died says so by its closed socket."""
+"""Keepalives, by which the server notices that a machine vanished; a process that dies closes its socket."""
 
 
 LOOKS = 3
@@ -32,17 +32,17 @@ class Proofs(Protocol):
         ...
 
     def dead(self, owner: str) -> bool:
-        """Whether nobody holds the proof of `owner`."""
+        """Whether no process holds the proof of `owner`."""
         ...
 
     def living(self, owners: Iterable[str]) -> frozenset[str]:
-        """Those of them whose proof is held, asked all at once."""
+        """Those of `owners` whose proof is held; on PostgreSQL with one query for all."""
         ...
 
     def release(self, owner: str) -> None: ...
 
     def close(self) -> None:
-        """For one who only asked."""
+        """For a process that only asked about others and holds no proof itself."""
         ...
 
 
@@ -138,8 +138,8 @@ class PostgresProofs:
         from lamplighter.store.engine.postgres_connection import told
 
         if owner in self._held:
-            return False  # the server would let this very connection take it again
-        with told(self._url):  # for as long as the statement lasts, and beside others who look
+            return False  # the server would grant this same connection the lock again
+        with told(self._url):  # the lock ends with the statement, and is shared with others that look
             row = self._connection.execute(
                 "SELECT pg_try_advisory_xact_lock_shared(%s) AS taken", (key_of(owner),)
             ).fetchone()
@@ -158,7 +158,7 @@ class PostgresProofs:
         return frozenset(owner for owner in owners if key_of(owner) in held)
 
     def release(self, owner: str) -> None:
-        """Given back by name: a server may take its time to notice a connection that was closed."""
+        """Unlock explicitly: the server may take a while to notice that the connection was closed."""
         import psycopg
 
         if owner in self._held and not self._connection.closed:
@@ -173,7 +173,7 @@ class PostgresProofs:
 
 
 def need_own_session(url: str, connection: Any) -> None:
-    """Raises PooledByTransaction where another transaction can get the session of this connection."""
+    """Raises PooledByTransaction if a pooler can give the session of this connection to another transaction."""
     from lamplighter.store.engine.postgres_connection import connect, told
 
     with told(url):
@@ -187,7 +187,7 @@ def need_own_session(url: str, connection: Any) -> None:
 
 
 def _share_a_session(one: Any, other: Any) -> bool:
-    """A pooler gives the second one's transaction the session that was free last, which is the first one's."""
+    """Whether both get one session: a pooler gives the transaction of `other` the one freed last, that of `one`."""
     before = _session(one)
     other.execute("BEGIN")
     shared = _session(other) == before or _session(one) != before
@@ -202,5 +202,5 @@ def _session(connection: Any) -> int:
 
 
 def key_of(owner: str) -> int:
-    """The first 63 bits of a digest: two owners never share one by chance."""
+    """The first 63 bits of a digest, so that two owners never share a key by chance."""
     return int.from_bytes(hashlib.sha256(owner.encode()).digest()[:8], "big") >> 1

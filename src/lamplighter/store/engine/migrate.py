@@ -1,4 +1,4 @@
-"""Forward-only migrations, applied under a lock, each in its own transaction."""
+"""Forward-only migrations, applied under a lock, all that are missing in one transaction."""
 
 import os
 import sqlite3
@@ -22,8 +22,9 @@ WAIT_SECONDS = 0.25
 
 
 def migrate_sqlite(path: Path, *, to: int | None = None, make: bool = True) -> list[Migration]:
-    """Bring the file to this program's schema; returns what was applied. Without `make` it raises StoreLost for one
-    that is not there or empty.
+    """Bring the file to this program's schema; returns what was applied.
+
+    Without `make`, raises StoreLost for a file that is missing or has no schema.
     """
     if make:
         _make_private(path)
@@ -50,7 +51,7 @@ def _has_schema(connection: sqlite3.Connection) -> bool:
 
 
 def _make_private(path: Path) -> None:
-    """A new file is its owner's from its first moment; one that is there keeps the mode it has."""
+    """Create a missing file, readable by its owner only from the start; an existing file keeps its mode."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -87,9 +88,9 @@ def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) ->
 
 
 def migrate_postgres(url: str, *, to: int | None = None) -> list[Migration]:
-    """Bring the database to this program's schema; several processes may try at once, beside others at work.
+    """Bring the database to this program's schema; several processes may try at once, while others work on it.
 
-    Raises StoreBusy where those do not leave it the tables for a moment.
+    Raises StoreBusy when every try ended in a lock conflict with a process at work.
     """
     from lamplighter.store.engine.postgres_connection import PASSING, connect, told
 
@@ -100,7 +101,7 @@ def migrate_postgres(url: str, *, to: int | None = None) -> list[Migration]:
                 with told(url), connection.transaction():
                     connection.execute("SELECT pg_advisory_xact_lock(5267, 2)")
                     return _apply_postgres(connection, masked(url), to)
-            except PASSING:  # who is at work takes its locks in another order, and whoever waits for both loses
+            except PASSING:  # processes at work lock in another order, so either side may lose a deadlock
                 time.sleep(WAIT_SECONDS)
     finally:
         connection.close()

@@ -1,7 +1,7 @@
-"""Wake-ups over PostgreSQL: after a commit, number the new events and notify; listen to what others notify.
+"""Wake-ups over PostgreSQL: after a commit, numbers the new events and notifies; listens to other processes.
 
-Notifying inside the transactions themselves would make the server take one lock for all commits; after them and
-coalesced it costs a round trip however many wait.
+Notifying inside the transactions would make the server take one lock for all commits; done after them and coalesced, it
+costs one round trip however many wake-ups wait.
 """
 
 import threading
@@ -23,9 +23,9 @@ CHANNEL = "lamp_wake"
 POLL_SECONDS = 5.0
 SPACING_SECONDS = 0.005
 MOST_SPACING_SECONDS = 0.05
-"""Least time between two rounds: the first after a rest goes at once, a stream of commits shares them."""
+"""Bounds of the pause after a round: the first round after idle time starts at once, many commits share the next."""
 REST = 2.0
-"""How long a round rests, by the time it took: numbering must not eat up a busy server."""
+"""The pause after a round as a multiple of its duration, within those bounds: numbering must not overload a server."""
 RETRY_SECONDS = 0.5
 NUMBERED_AT_ONCE = 5000
 NOTIFY = "SELECT pg_notify('lamp_wake', :message)"
@@ -33,7 +33,7 @@ UNNUMBERED = "SELECT 1 AS found FROM events WHERE seq IS NULL LIMIT 1"
 
 
 def announce(connection: PostgresConnection, topics: Iterable[str]) -> None:
-    """Number what was appended, then tell everyone. May be repeated."""
+    """Number the appended events, then notify all listeners. May be repeated."""
     wanted = set(topics)
     if EVENTS in wanted:
         number_all(connection)
@@ -65,7 +65,7 @@ def _number_some(connection: PostgresConnection) -> int:
 
 
 class Notifier:
-    """Two threads with a connection each: one sends, one listens. Both outlive a restart of the server."""
+    """Two threads with a connection each: one sends, one listens. Both reconnect after a restart of the server."""
 
     def __init__(self, url: str, city: str, wakes: Wakes) -> None:
         self._url = url
@@ -85,7 +85,7 @@ class Notifier:
         wanted = set(topics)
         if not wanted:
             return
-        self._wakes.publish(wanted - {EVENTS})  # an event is news only once it has its number
+        self._wakes.publish(wanted - {EVENTS})  # readers see an event only once it is numbered
         with self._posted:
             self._pending |= wanted
             self._posted.notify()
@@ -136,7 +136,7 @@ class Notifier:
         try:
             connection.execute(f"LISTEN {CHANNEL}".encode())
             self._listening.set()
-            self._wakes.publish({ALL})  # whatever was said while nobody listened: look at everything once
+            self._wakes.publish({ALL})  # notifications may have been missed: all waiters look once
             while not self._closing:
                 for notice in connection.notifies(timeout=RETRY_SECONDS, stop_after=1):
                     city, *topics = notice.payload.split()

@@ -1,4 +1,4 @@
-"""A direct store that waits for a database which is away for a while: for what agents call from inside their work."""
+"""A direct store that waits while its database is unavailable, for commands that agents call during their work."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ TOLD_AFTER = 2.0
 
 @dataclass(frozen=True)
 class Patience:
-    """How many seconds to wait in all, and who is told, once, that it takes longer than a moment."""
+    """How many seconds to wait in all; `tell` is called once if the wait takes longer than a moment."""
 
     seconds: float
     tell: Callable[[StoreUnavailable], None]
@@ -27,7 +27,7 @@ class Patience:
 
 
 class PatientStore:
-    """Opened when first needed. A transaction that may have been committed is repeated only when it was not."""
+    """Opens the store when first needed. If the answer to a commit is lost, repeats only what did not take."""
 
     def __init__(self, open_store: Callable[[], DirectStore], patience: Patience) -> None:
         self._open_store = open_store
@@ -35,7 +35,7 @@ class PatientStore:
         self._store: DirectStore | None = None
 
     def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Raises CommitUnknown where nobody can tell whether it took."""
+        """Raises CommitUnknown if it cannot be found out whether the commit took."""
         wait = _Wait(self._patience)
         while True:
             try:
@@ -63,7 +63,7 @@ class PatientStore:
 
 
 class _Wait:
-    """One wait, however many attempts it takes."""
+    """One limit of time for all attempts."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
@@ -72,7 +72,7 @@ class _Wait:
         self._told = False
 
     def for_(self, attempt: Callable[[], R]) -> R:
-        """What `attempt` gives. Raises what it raised last when the time is up, and what will not pass at once."""
+        """The value of `attempt`. Raises its last error when the time is up; one that will not pass, immediately."""
         while True:
             try:
                 return attempt()

@@ -1,7 +1,7 @@
-"""The shared store: database threads that commit together what waits together, and a postman for wake-ups.
+"""The store on PostgreSQL: database threads that commit waiting transactions in groups, and a notifier for wake-ups.
 
-A group is first run without savepoints, which cost a round trip each; when one of its functions fails, the group is
-redone with them. A function that has to wait for somebody's lock is taken out and run alone.
+A group is first run without savepoints, which cost a round trip each; if one of its functions fails, the group is run
+again with them. A function that has to wait for another transaction's lock is taken out and run alone.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class PostgresStore:
     def __init__(self, url: str, city: str, *, wakes: Wakes) -> None:
         self._writes = JobPool()
         self._reads = JobPool()
-        first = _Line(url, city, None)  # fails here and now when the server is not there or too old
+        first = _Line(url, city, None)  # opened now, to fail at once if the server or its schema is unfit
         try:
             first.open().read(lambda tx: tx.cities.find())
         except BaseException:
@@ -98,7 +98,7 @@ class PostgresStore:
             later = jobs
             if len(jobs) > 1:
                 later = self._group(line, jobs)
-                self._writes.done()  # what is left waits for somebody's lock, and others should not wait with it
+                self._writes.done()  # the rest may wait for locks; other jobs should not wait with it
             for late in later:
                 wakes: set[str] = set()
                 self._settle([_outcome(late, partial(_alone, line, late, wakes), line)], wakes)
@@ -110,7 +110,7 @@ class PostgresStore:
         self._postman.post(wakes)
 
     def _group(self, line: "_Line", jobs: list[Job]) -> list[Job]:
-        """Commit and answer `jobs` together; returns those that must be run alone: they would make the others wait."""
+        """Commit and answer `jobs` together; returns those to run alone: they block others, or the group failed."""
         for savepoints in (False, True):
             wakes: set[str] = set()
             try:
@@ -118,8 +118,8 @@ class PostgresStore:
             except errors.CommitUnknown as error:
                 deliver([Outcome(job, error=error) for job in jobs])
                 return []
-            except BaseException as error:  # noqa: BLE001  one of them failed: which, the next way of trying tells
-                if savepoints and line.lost():  # nobody fares better alone, and each would wait for the server
+            except BaseException as error:  # noqa: BLE001  one of them failed: savepoints show which
+                if savepoints and line.lost():  # none would succeed alone, and each would wait for the server
                     told_as = explain(error, line.url) or error
                     deliver([Outcome(job, error=told_as) for job in jobs])
                     return []
@@ -131,7 +131,7 @@ class PostgresStore:
 
 
 def _together(line: "_Line", jobs: list[Job], wakes: set[str], *, savepoints: bool) -> list[Outcome]:
-    """One transaction for all. Raises whatever ended it, and then nothing has happened."""
+    """One transaction for all jobs. After any error but CommitUnknown, nothing of it was committed."""
     connection = line.open()
     connection.begin(in_group=True)
     try:
@@ -186,7 +186,7 @@ def _read(line: "_Line", job: Job) -> Any:
 
 
 def _outcome(job: Job, call: Callable[[], Any], line: "_Line") -> Outcome:
-    """Repeat over a broken connection, as long as no commit was under way."""
+    """The outcome of `call`, which is repeated if the connection broke, unless a commit was under way."""
     for left in range(RECONNECTS - 1, -1, -1):
         try:
             return Outcome(job, value=call())
@@ -211,7 +211,7 @@ def _server_time(tx: Tx) -> datetime:
 
 
 class _Line:
-    """One thread's connection, opened when first needed and again after it broke."""
+    """One thread's connection, opened when first needed, and reopened after it broke."""
 
     def __init__(self, url: str, city: str, connection: PostgresConnection | None) -> None:
         self.url = url
@@ -241,7 +241,7 @@ class _Line:
 
 
 class PostgresDirect:
-    """The same transactions on the caller's thread: for commands, which make one and leave.
+    """The same transactions on the caller's thread: for commands, which run one and exit.
 
     A connection that broke is replaced at the next call.
     """
@@ -267,12 +267,12 @@ class PostgresDirect:
         self._line.close()
 
     def _settle(self, traced: TracedCall) -> errors.Settled:
-        """Ask what became of a commit whose answer was lost. Raises StoreUnavailable while nobody can be asked."""
+        """Ask what became of a commit whose answer was lost. Raises StoreUnavailable while that is impossible."""
         took = traced.took(self._line.open())
         if took:
             self._announce(traced.wakes)
         return errors.Settled(took, traced.value)
 
     def _announce(self, wakes: frozenset[str]) -> None:
-        with suppress(psycopg.Error, errors.StoreUnavailable):  # committed is committed: whoever waits polls as well
+        with suppress(psycopg.Error, errors.StoreUnavailable):  # it is committed, and waiters also poll
             announce(self._line.open(), wakes)

@@ -1,4 +1,4 @@
-"""What became of a commit whose answer was lost: the server is asked about its transaction afterwards."""
+"""Finds out what became of a commit whose answer was lost, by asking the server about its transaction."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ PAUSE_SECONDS = 0.05
 
 
 class TracedCall:
-    """A transaction function that also notes its transaction, its value and its wake-ups, as of its last run."""
+    """A transaction function that also records its transaction id, value and wake-ups, as of its last run."""
 
     def __init__(self, fn: Callable[[Tx], Any]) -> None:
         self._fn = fn
@@ -35,16 +35,16 @@ class TracedCall:
         return self.value
 
     def took(self, connection: PostgresConnection) -> bool | None:
-        """Whether it was committed; None where that cannot be told. Raises StoreUnavailable."""
+        """Whether it was committed; None if that cannot be found out. Raises StoreUnavailable."""
         if self._xid is None:
             return True  # it wrote nothing
         for _ in range(ASKED_AGAIN):
             status, server_started = self._asked(connection)
-            if status == "in progress":  # the server has not yet noticed that nobody is there
+            if status == "in progress":  # the server has not yet noticed that the connection is gone
                 time.sleep(PAUSE_SECONDS)
                 continue
             if status == "committed":
-                # A server that crashed may have lost our transaction and given its number to another one.
+                # A server that crashed may have lost our transaction and given its id to another one.
                 return True if server_started == self._server_started else None
             return False if status == "aborted" else None
         return None
@@ -53,6 +53,6 @@ class TracedCall:
         try:
             with told(connection.url):
                 row = connection.raw.execute(STATUS, (self._xid,)).fetchone() or {}
-        except psycopg.errors.InvalidParameterValue:  # no such transaction yet: a crash lost it
+        except psycopg.errors.InvalidParameterValue:  # an id not assigned yet: a crash lost the transaction
             return "aborted", None
         return row.get("status"), row.get("server_started")

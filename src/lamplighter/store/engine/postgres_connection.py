@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL: how it is opened, how its errors are told, one transaction on it."""
+"""One connection to PostgreSQL: how it is opened, how its errors are explained, and one transaction on it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,25 +21,25 @@ from lamplighter.store.tx import Tx
 
 CONNECT_SECONDS = 10
 PIPELINED = 3
-"""From so many statements on they are sent without waiting for each one's answer."""
+"""From this many statements on, they are sent without waiting for the answer to each."""
 CHECK_SECONDS = 1.0
 PLANS_FIRST = 8
-"""After so many transactions of a connection its plans are made anew, and then each time it has done twice as many. One
-made while a table was small would read all of it for as long as the connection lasts, also those behind foreign keys,
-which are not ours to make."""
+"""After this many transactions a connection discards its query plans, and again each time the number has doubled. A
+plan made while a table was small would read the whole table for as long as the connection lasts. That includes the
+plans of foreign key checks, which we do not make ourselves."""
 LOCK_MILLIS = 10_000
-"""Nobody waits longer for a row lock: transactions are short, so whoever holds one that long hangs."""
+"""The longest wait for a row lock: transactions are short, so one that holds a lock that long hangs."""
 LOCK_MILLIS_IN_A_GROUP = 50
-"""A function of a group that waits longer for a row lock is redone alone, so that it delays nobody else's commit."""
+"""A function of a group that waits longer for a row lock is run again alone, so that it delays no other commit."""
 
 BY_INDEX = """
     SET random_page_cost = 1.1; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
     SET jit = off"""
-"""What we ask for is found by an index, and rows that are given in a list are looked up one by one. A table that is
-read whole all the same counts as so costly that the server would compile the statement first, for longer than it ever
-runs."""
+"""Our queries find rows by an index, and rows given in a list are looked up one by one. JIT is off because a table that
+has to be read whole is then estimated as so costly that the server would compile the statement, which takes longer than
+to run it."""
 
-# What a repeated try may cure: another transaction's locks or timing, never the statement itself.
+# Errors that a new try may cure: caused by another transaction's locks or timing, never by the statement itself.
 PASSING = (
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
@@ -53,7 +53,7 @@ LOST = (
 
 
 class PostgresDb:
-    """The connection as repositories see it. Whatever is asked of it first sends the writes that were held back."""
+    """The connection as repositories see it. Every other statement first sends the writes that were held back."""
 
     __slots__ = ("_held", "at_once", "connection", "dialect")
 
@@ -61,7 +61,7 @@ class PostgresDb:
         self.connection = connection
         self.dialect = POSTGRES
         self.at_once = False
-        """Hold no write back: a transaction whose writes met something unexpected is run again like this."""
+        """Hold no write back: set while a transaction is run again after NotAsExpected."""
         self._held = DeferredWrites()
 
     def rows(self, sql: str, params: Params) -> list[Row]:
@@ -82,7 +82,7 @@ class PostgresDb:
         return True
 
     def send(self) -> None:
-        """Send what was held back. Raises NotAsExpected where a row was not there to be changed."""
+        """Send the writes held back. Raises NotAsExpected if one that must change its row did not."""
         city, held = self._held.take()
         if len(held) < PIPELINED:
             sent = [(write, len(rows), self._write(write, city, rows)) for write, rows in held]
@@ -94,7 +94,7 @@ class PostgresDb:
                 raise NotAsExpected(write)
 
     def drop(self) -> None:
-        """Forget what was held back: its transaction is no more."""
+        """Discard the writes held back: their transaction is rolled back."""
         self._held.take()
 
     def _write(self, write: Write, city: str, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
@@ -104,8 +104,8 @@ class PostgresDb:
         return self.connection.execute(_many(write), given, prepare=True)
 
     def _write_one(self, write: Write, city: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
-        # Prepared from the first time on: psycopg takes it for prepared at the sixth, also where the server was not
-        # told so, because a statement before it in the pipeline had failed.
+        # Prepared from the first time on: by default psycopg prepares at the sixth use, and then takes the statement
+        # for prepared even if the server skipped it, because a statement before it in the pipeline had failed.
         return self.connection.execute(_query(write), {"city": city, **write.encoded(params)}, prepare=True)
 
     def _ask(self, sql: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
@@ -122,7 +122,7 @@ class PostgresDb:
 def _as_list(write: Write, rows: list[Params]) -> str:
     try:
         return orjson.dumps(rows).decode()
-    except TypeError:  # what only the library's own encoder takes: half a character, a number of many digits
+    except TypeError:  # only the json module takes lone surrogates and integers beyond 64 bits
         return orjson.dumps([write.encoded(row) for row in rows]).decode()
 
 
@@ -136,7 +136,7 @@ def _many(write: Write) -> bytes:
 
 
 def connect(url: str, *, application: str = "lamplighter", settings: str = "") -> psycopg.Connection[dict[str, Any]]:
-    """A new connection, with `settings` made on it. Raises StoreUnavailable, also where it broke in between."""
+    """Open a connection and apply `settings`. Raises StoreUnavailable, also if it breaks in between."""
     connection = _connected(url, application)
     if settings:
         try:
@@ -152,7 +152,7 @@ def _connected(url: str, application: str) -> psycopg.Connection[dict[str, Any]]
     try:
         return psycopg.connect(
             url,
-            autocommit=True,  # transactions are begun and ended by name, in as few round trips as can be
+            autocommit=True,  # BEGIN and COMMIT are explicit, for as few round trips as possible
             row_factory=dict_row,
             connect_timeout=CONNECT_SECONDS,
             application_name=application,
@@ -161,7 +161,7 @@ def _connected(url: str, application: str) -> psycopg.Connection[dict[str, Any]]
             keepalives_interval=5,
             keepalives_count=3,
         )
-    except psycopg.Error as error:  # of any kind: a server that starts or stops says all sorts of things
+    except psycopg.Error as error:  # of any kind: a server that is starting or stopping raises various ones
         raise unreachable(url, error) from error
 
 
@@ -175,7 +175,7 @@ def unreachable(url: str, error: Exception) -> errors.StoreUnavailable:
 
 @contextmanager
 def told(url: str) -> Iterator[None]:
-    """Turn errors about the server, not those about a statement, into sentences for a person."""
+    """Replace errors about the server, not those about a statement, by errors with a message for a person."""
     try:
         yield
     except psycopg.Error as error:
@@ -186,14 +186,14 @@ def told(url: str) -> Iterator[None]:
 
 
 def explain(error: BaseException, url: str) -> Exception | None:
-    """What a person should read in place of `error`; None where it is not about the server, or passes by itself."""
+    """The error to raise in place of `error`; None if that is not about the server, or a new try may cure it."""
     where = masked(url)
     better: Exception | None = None
     match error:
         case psycopg.errors.UndefinedTable() if "schema_level" in str(error):
             better = errors.StoreOld(where, 0, PROGRAM)
         case psycopg.errors.DuplicatePreparedStatement() | psycopg.errors.InvalidSqlStatementName():
-            better = errors.PooledByTransaction(where)  # another session's statements
+            better = errors.PooledByTransaction(where)  # the statements are those of another session
         case psycopg.errors.DiskFull():
             better = errors.StoreFull(where)
         case psycopg.errors.ReadOnlySqlTransaction():
@@ -219,7 +219,7 @@ class PostgresConnection:
         self._plans_until = PLANS_FIRST
 
     def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
-        """Begin, in one round trip; and every second see that the schema still serves this program."""
+        """Begin in one round trip; at most once a second, also check that the schema still fits this program."""
         mode = " READ ONLY, ISOLATION LEVEL REPEATABLE READ" if read_only else ""
         limit = f";SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP}" if in_group else ""
         try:
@@ -230,7 +230,7 @@ class PostgresConnection:
                     self._guard.check()
                     self._checked = time.monotonic()
         except BaseException:
-            self._rollback_if_open()  # else the connection would stay within a failed transaction
+            self._rollback_if_open()  # else the connection would stay in a failed transaction
             raise
 
     def _plan_anew(self) -> None:
@@ -240,7 +240,7 @@ class PostgresConnection:
             self.raw.execute("DISCARD PLANS")
 
     def commit(self) -> None:
-        """Raises CommitUnknown when the connection breaks before the answer came."""
+        """Send the writes held back and commit. Raises CommitUnknown if the connection breaks before the answer."""
         with told(self.url):
             self.db.send()
         crash_point(CrashPoint.STORE_BEFORE_COMMIT)
@@ -260,7 +260,10 @@ class PostgresConnection:
             self.raw.execute("ROLLBACK")
 
     def alone(self, fn: Callable[[Tx], Any], *, tries: int = 5) -> tuple[Any, frozenset[str]]:
-        """One function, one transaction, repeated when another transaction's locks or timing were the matter."""
+        """Run one function in one transaction, again after a deadlock, a serialization failure or NotAsExpected.
+
+        Raises StoreBusy when the tries are used up, and at once when a lock was not granted in time.
+        """
         try:
             return self._alone(fn, tries)
         finally:
@@ -295,7 +298,7 @@ class PostgresConnection:
         try:
             with told(self.url):
                 value = fn(self.tx)
-                self.db.send()  # for the server to refuse
+                self.db.send()  # so that the server refuses held back writes
                 return value
         finally:
             self._rollback_if_open()

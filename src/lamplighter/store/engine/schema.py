@@ -1,4 +1,4 @@
-"""Which schema a database has, and whether it serves this program: asked at the start and ever after."""
+"""Which schema a database has, and whether it fits this program: checked at the start and again while it runs."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class Level(NamedTuple):
     version: int
     """The last migration applied."""
     oldest: int
-    """The lowest schema a program may know and still work on this database."""
+    """The lowest schema a program may be written for and still work on this database."""
 
 
 class Migration(NamedTuple):
@@ -23,7 +23,7 @@ class Migration(NamedTuple):
 
 
 def migrations(dialect: str) -> list[Migration]:
-    """Every migration shipped for `dialect`, in order; a file's first line names the oldest program it serves."""
+    """Every migration shipped for `dialect`, in order; a file's first line names its `oldest`, as in Level."""
     from importlib.resources import files
 
     found = []
@@ -41,8 +41,8 @@ def _oldest(text: str) -> int:
     return int(first.removeprefix("-- oldest:").strip())
 
 
-# The schema this program is written for. A test holds it equal to the last migration shipped, so that
-# opening a store need not read the migrations.
+# The schema this program is written for. A constant, so that opening a store need not read the migrations; a test
+# checks that it equals the last one shipped.
 PROGRAM = 7
 
 

@@ -1,4 +1,4 @@
-"""The embedded store: one writer thread that commits together what waits together, and readers of their own."""
+"""The store in a SQLite file: one writer thread that commits waiting transactions in groups, and reader threads."""
 
 import asyncio
 import queue
@@ -76,15 +76,15 @@ class SqliteStore:
         self._datagrams.close()
 
     def check(self) -> None:
-        """Raises StoreGone when the file was taken away, replaced or overwritten since it was opened."""
+        """Raises StoreGone when the file was deleted, moved, replaced or overwritten since it was opened."""
         self._connection.files.check_content()
 
     async def save_copy(self, to: Path) -> None:
-        """All that can still be read, as a new file: for a database whose own file is gone. Raises StoreUnavailable."""
+        """Save all that can still be read as a new file, when the database file is gone. Raises StoreUnavailable."""
         await asyncio.to_thread(self._save_copy, to)
 
     def _save_copy(self, to: Path) -> None:
-        """A few tries: the writer may be in the middle of a transaction, which it gives up."""
+        """Try several times: the writer may be in the middle of a transaction, which it will roll back."""
         for left in range(SAVE_TRIES - 1, -1, -1):
             try:
                 return self._connection.files.save_copy(self._connection.raw, to)
@@ -95,7 +95,7 @@ class SqliteStore:
         return None
 
     def _reader(self) -> "_Reader":
-        """The thread's own, opened when first needed: a file away for a moment spoils no thread for ever."""
+        """The thread's own reader, opened when first needed: a file missing for a moment disables no thread."""
         reader: _Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             reader = self._local.reader = _Reader(self._path, self._city)
@@ -126,14 +126,14 @@ class SqliteStore:
             self._announce(frozenset(wakes))
 
     def _group(self, taken: list[Job], wakes: set[str]) -> list[Outcome]:
-        """One commit for the one job of `taken` and for what waits behind it, which is added to `taken`."""
+        """One commit for the one job in `taken` and for the jobs that wait behind it, which are added to `taken`."""
         connection = self._connection
         connection.begin()
         outcomes: list[Outcome] = []
         try:
             self._waiting(AT_ONCE - 1, taken)
             fresh = list(taken)
-            if len(fresh) == 1:  # nothing to protect from it, so it needs no savepoint
+            if len(fresh) == 1:  # no other job to protect from it, so it needs no savepoint
                 outcomes.append(Outcome(fresh[0], value=connection.run(fresh[0].run)))
                 wakes |= connection.tx.take_wakes()
                 fresh = []
@@ -151,7 +151,7 @@ class SqliteStore:
         return outcomes
 
     def _waiting(self, most: int, taken: list[Job]) -> list[Job]:
-        """What waits now, up to `most`; it is in `taken` before anything can go wrong with it."""
+        """The jobs that wait now, up to `most`; they are added to `taken` before any of them can fail."""
         fresh: list[Job] = []
         while len(fresh) < most:
             try:
@@ -159,21 +159,21 @@ class SqliteStore:
             except queue.Empty:
                 break
             if job is None:
-                self._jobs.put(None)  # the end of the queue: for the loop to see, once this group is done
+                self._jobs.put(None)  # the end mark: put back for `_write`, which sees it after this group
                 break
             fresh.append(job)
         taken += fresh
         return fresh
 
     def _batch(self, jobs: list[Job], wakes: set[str]) -> list[Outcome]:
-        """Done in one go; where that fails, each on its own, so that each has its own answer."""
+        """Run the jobs in one go; if that fails, each in its own savepoint, so that each gets its own answer."""
         if len(jobs) == 1:
             return [self._in_savepoint(jobs[0], wakes)]
         raw, tx = self._connection.raw, self._connection.tx
         raw.execute("SAVEPOINT batch")
         try:
             outcomes = run_batch(tx, jobs)
-        except BaseException:  # noqa: BLE001  whose error it is, the next way of trying tells
+        except BaseException:  # noqa: BLE001  the single savepoints show whose error it is
             tx.take_wakes()
             raw.execute("ROLLBACK TO batch")
             raw.execute("RELEASE batch")
@@ -183,7 +183,7 @@ class SqliteStore:
         return outcomes
 
     def _in_savepoint(self, job: Job, wakes: set[str]) -> Outcome:
-        """Raises GroupLost whenever the transaction around the savepoint is no more."""
+        """Raises GroupLost when the transaction around the savepoint has ended."""
         raw, tx = self._connection.raw, self._connection.tx
         try:
             raw.execute("SAVEPOINT one")
@@ -201,7 +201,7 @@ class SqliteStore:
         return Outcome(job, value=value)
 
     def _one_by_one(self, jobs: list[Job], error: BaseException) -> tuple[list[Outcome], set[str]]:
-        """The group's transaction was lost: give every function one of its own, so each gets its own answer."""
+        """The group's transaction was lost: run each function in its own, so that each gets its own answer."""
         if len(jobs) == 1:
             return [Outcome(jobs[0], error=error)], set()
         wakes: set[str] = set()

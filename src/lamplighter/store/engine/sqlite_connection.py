@@ -1,4 +1,4 @@
-"""One connection to a SQLite file: how it is opened, how its errors are told, one transaction on it."""
+"""One connection to a SQLite file: how it is opened, how its errors are explained, and one transaction on it."""
 
 import os
 import sqlite3
@@ -50,11 +50,11 @@ class SqliteDb:
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """Open the file durable and strict. Raises StoreMissing when it is not there: only `migrate` makes one."""
+    """Open the file with durable commits and foreign keys. Raises StoreMissing: only `migrate` creates the file."""
     if not path.exists():
         raise errors.StoreMissing(str(path))
     if not os.access(path, os.W_OK):
-        # Told before SQLite opens it: that would leave files beside it which are read-only for ever after.
+        # Checked before SQLite opens it, which would leave files beside it that stay read-only from then on.
         raise errors.StoreReadOnly(str(path))
     with told(path):
         connection = sqlite3.connect(
@@ -85,9 +85,9 @@ def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:
 
 
 class told:  # noqa: N801  used as a verb: `with told(path):`
-    """Turn SQLite's errors about the file, not those about a statement, into sentences for a person.
+    """Replace SQLite's errors about the file, not those about a statement, by errors with a message for a person.
 
-    A class, because a generator's context costs several times as much, and every commit passes three of them.
+    A class, because a generator-based context manager costs several times as much, and a commit uses up to three.
     """
 
     __slots__ = ("_path",)
@@ -105,7 +105,7 @@ class told:  # noqa: N801  used as a verb: `with told(path):`
 
 
 def explain(error: BaseException | None, path: Path) -> Exception | None:
-    """What a person should read in place of `error`; None where it is not about the file."""
+    """The error to raise in place of `error`; None if that is not about the file."""
     if not isinstance(error, sqlite3.Error):
         return None
     where = str(path)
@@ -134,14 +134,14 @@ def _cannot_open(path: Path) -> Exception:
 
 
 class TransactionEnded(Exception):
-    """A function swallowed an error that had ended its transaction: what it did before is gone."""
+    """A function swallowed an error that had ended its transaction: what it wrote before is lost."""
 
     def __init__(self) -> None:
         super().__init__("a statement ended the transaction, and its function went on as if nothing had happened")
 
 
 class SqliteConnection:
-    """A writing connection with its turnstile; one thread at a time uses it."""
+    """A writing connection with its fair lock; one thread at a time uses it."""
 
     def __init__(self, path: Path, city: str) -> None:
         self.path = path
@@ -151,7 +151,7 @@ class SqliteConnection:
             self.tx = Tx(SqliteDb(self.raw), city)
             self.guard = SchemaGuard(str(path), self.tx.db)
             with told(path):
-                # The version first: a migration between the two is then noticed by the next transaction.
+                # The version is read first: a migration between the two is then noticed by the next transaction.
                 self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
                 self.guard.check()
                 self.files = DatabaseFiles(path, self.raw.execute(MARK).fetchone()[0])
@@ -161,7 +161,7 @@ class SqliteConnection:
             raise
 
     def begin(self) -> None:
-        """Take the write lock, fairly among processes, and see that the schema still serves this program."""
+        """Take the write lock, fairly among processes, and check that the schema still fits this program."""
         if not self._fair_lock.enter(at_most=BUSY_SECONDS):
             raise errors.StoreBusy(str(self.path))
         try:
@@ -187,7 +187,7 @@ class SqliteConnection:
         crash_point(CrashPoint.STORE_AFTER_COMMIT)
 
     def leave(self) -> None:
-        """Let the next writer in: after the answers are on their way, for their sake."""
+        """Release the fair lock for the next writer; `SqliteStore` delivers its answers first, to have them sooner."""
         self._fair_lock.leave()
 
     def rollback(self) -> None:
@@ -199,7 +199,7 @@ class SqliteConnection:
             self._fair_lock.leave()
 
     def run(self, fn: Callable[[Tx], Any]) -> Any:
-        """Run `fn` within the transaction that was begun. Raises TransactionEnded when that is no more."""
+        """Run `fn` in the open transaction. Raises TransactionEnded if that has ended when `fn` returns."""
         with told(self.path):
             value = fn(self.tx)
         if not self.raw.in_transaction:
@@ -207,7 +207,7 @@ class SqliteConnection:
         return value
 
     def alone(self, fn: Callable[[Tx], Any]) -> tuple[Any, frozenset[str]]:
-        """One function, one transaction: its value, and the wake-ups to send."""
+        """Run one function in one transaction; returns its value and the wake-ups to send."""
         self.begin()
         try:
             value = self.run(fn)
@@ -231,7 +231,7 @@ def _need_schema(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def read_whole(raw: sqlite3.Connection, tx: Tx, guard: SchemaGuard, fn: Callable[[Tx], Any]) -> Any:
-    """One function on one snapshot; the connection must refuse writes."""
+    """Run one function on one snapshot; the connection must refuse writes."""
     raw.execute("BEGIN")
     try:
         guard.check()

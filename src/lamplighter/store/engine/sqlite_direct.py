@@ -1,4 +1,4 @@
-"""The embedded store without threads or an event loop: the command line's way in."""
+"""The store in a SQLite file without threads or an event loop, for the command line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class SqliteDirect:
-    """The same transactions on the caller's thread: for commands, which make one and leave."""
+    """The same transactions on the caller's thread: for commands, which run one and exit."""
 
     def __init__(self, path: Path, city: str, *, datagrams: Datagrams) -> None:
         self._connection = SqliteConnection(path, city)

@@ -1,6 +1,6 @@
-"""The files behind an open SQLite database: whether their names still lead to them, and hold what they held.
+"""The files behind an open SQLite database: whether their paths still lead to them, and to the same database.
 
-SQLite itself never asks: it goes on writing into a file that was deleted, and into one whose content was exchanged.
+SQLite itself never checks: it goes on writing to a file that was deleted, and to one whose content was replaced.
 """
 
 import os
@@ -13,12 +13,12 @@ from urllib.parse import quote_from_bytes
 
 from lamplighter.store.errors import StoreGone
 
-# The log and its index lie there as long as any connection is open; the last one that closes removes them.
+# The log and its index exist as long as any connection is open; the last connection to close removes them.
 BESIDE = ("-wal", "-shm")
 LOOKS = 3
 BETWEEN_LOOKS = 0.05
 MARK = "PRAGMA application_id"
-"""A number that each database is given when it is made; it stands in the head of the file and never changes."""
+"""A number that `migrate` gives a database that has none; it is in the header of the file and never changes."""
 _UNREADABLE = -1
 
 
@@ -31,7 +31,7 @@ class FileId(NamedTuple):
 class DatabaseFiles:
     """Shared by all connections of one store. Made right after the first was opened and has read something.
 
-    `mark` is what that one read as the database's mark; 0 where an earlier program made it, which gave none.
+    `mark` is the database's mark as that connection read it; 0 if only earlier programs migrated it, which set none.
     """
 
     path: Path
@@ -42,11 +42,11 @@ class DatabaseFiles:
         self._ids = [_identity(name) for name in self._names]
         self._changed: tuple[int, int] | None = None
         self._is_marked = False
-        """Whether the file itself was seen with the mark; before its first checkpoint only the log has it."""
+        """Whether the mark was seen in the file itself; before the first checkpoint only the log has it."""
         self._exchanged: StoreGone | None = None
 
     def check(self) -> None:
-        """Raises StoreGone when a name leads nowhere or elsewhere. Three looks, some microseconds."""
+        """Raises StoreGone when a path leads to no file or to another one. Three stat calls, some microseconds."""
         if self._exchanged is not None:
             raise self._exchanged
         for name, known in zip(self._names, self._ids, strict=True):
@@ -55,7 +55,7 @@ class DatabaseFiles:
                 raise StoreGone(name, "deleted or moved away" if found is None else "replaced by another file")
 
     def check_content(self) -> None:
-        """The same, and that nobody wrote another database into the file, as `cp` does. Read only where it changed."""
+        """As `check`, also if another database was written into the file, as by `cp`. Reads it only if it changed."""
         self.check()
         changed = _last_change(self._names[0])
         if not self.mark or changed == self._changed:
@@ -63,7 +63,7 @@ class DatabaseFiles:
         for _ in range(LOOKS):
             found = _mark_of(self.path)
             if found is None:
-                return  # nobody can say now; the next call looks again
+                return  # it cannot be read now; the next call looks again
             if found == self.mark or (found == 0 and not self._is_marked):
                 self._changed, self._is_marked = changed, found == self.mark
                 return
@@ -72,9 +72,9 @@ class DatabaseFiles:
         raise self._exchanged
 
     def save_copy(self, connection: sqlite3.Connection, to: Path) -> None:
-        """All that an open connection can still read, as a new database.
+        """Save all that an open connection can still read as a new database.
 
-        Raises sqlite3.Error, and StoreGone where the content is no longer its own.
+        Raises sqlite3.Error, and StoreGone if the file was overwritten with other content.
         """
         if self._exchanged is not None:
             raise self._exchanged
@@ -91,9 +91,10 @@ class DatabaseFiles:
 
 
 def close_or_abandon(connection: sqlite3.Connection, files: DatabaseFiles | None) -> None:
-    """Closing would write the log into the file and remove the log by its name, which may be another's by now.
+    """Close the connection if its files are intact; otherwise keep it open until the process ends.
 
-    Such a connection is kept open, to the end of the process and without anybody's reference.
+    Closing would write the log into the file and delete the log by its path, which may lead to another file by now. An
+    extra reference count keeps Python from closing the connection.
     """
     if files is None or files.intact:
         connection.close()
@@ -120,9 +121,9 @@ def _last_change(name: str) -> tuple[int, int]:
 
 
 def _mark_of(path: Path) -> int | None:
-    """The mark in the file itself, without its log; None where nobody can say it now.
+    """The mark in the file itself, without its log; None if it cannot be read now, -1 if the file is no database.
 
-    Read by SQLite, because closing a file of our own would drop this process's locks on it.
+    Read through SQLite, because closing a file that we opened ourselves would drop this process's locks on it.
     """
     url = f"file:{quote_from_bytes(os.fsencode(path))}?mode=ro&immutable=1"
     try:
@@ -132,5 +133,5 @@ def _mark_of(path: Path) -> int | None:
             return mark
         finally:
             connection.close()
-    except sqlite3.Error as error:  # such as a checkpoint under way, which writes the head before the last pages
+    except sqlite3.Error as error:  # such as during a checkpoint, which writes the header before the last pages
         return _UNREADABLE if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB else None

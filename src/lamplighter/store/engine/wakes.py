@@ -1,4 +1,4 @@
-"""Wake-ups inside a process: who waits for which topic. A wake-up is a hint; whoever waits also polls."""
+"""Wake-ups inside a process: which task waits for which topic. A wake-up is a hint; every waiter also polls."""
 
 import asyncio
 import threading
@@ -38,7 +38,7 @@ class Wakes:
             hit = [waiter for waiter in self._waiting if ALL in wanted or waiter.topics & wanted]
         for waiter in hit:
             if isinstance(waiter.token, asyncio.Event) and waiter.token.is_set():
-                continue  # already woken and not yet looked: a second call would only cost
+                continue  # already woken, has not looked yet: a second call would change nothing
             try:
                 waiter.loop.call_soon_threadsafe(waiter.call)
             except RuntimeError:  # the loop is closed: its waiter is gone with it

@@ -1,4 +1,4 @@
-"""How every artifact store behaves. A test class inherits ArtifactContract and gives a fixture `artifacts`."""
+"""The contract of artifact stores. A test class inherits ArtifactContract and provides the fixture `artifacts`."""
 
 import asyncio
 

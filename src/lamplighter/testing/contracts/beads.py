@@ -1,7 +1,7 @@
-"""How every bead store behaves, whoever keeps the beads.
+"""The contract of bead stores, Lamplighter's own and outside ones.
 
-A test class inherits BeadContract and gives a fixture `open_beads`: each call opens one more way into the same store,
-for the thread that calls it.
+A test class inherits BeadContract and provides the fixture `open_beads`: each call opens another access to the same
+store, for the calling thread.
 """
 
 from collections.abc import Callable, Iterator, Sequence

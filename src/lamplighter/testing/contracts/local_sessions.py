@@ -1,4 +1,4 @@
-"""What providers of sessions on this very machine promise beyond the common contract: they rule real processes."""
+"""The contract of session providers on this machine, beyond the common one: they control real processes."""
 
 import os
 import re
@@ -94,7 +94,7 @@ class LocalSessionContract(SessionContract):
 
 
 async def spawned(provider: SessionProvider) -> int:
-    """Let the puppet start a child in a session of its own; the child's pid."""
+    """Let the puppet start a child in a POSIX session of its own; returns the child's pid."""
     await provider.nudge(ALPHA, "spawn")
     await shows(provider, ALPHA, "child ")
     found = re.search(r"child (\d+)", await provider.peek(ALPHA, 0))
@@ -108,7 +108,7 @@ def _pid(pid: int | None) -> int:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process runs: one that ended and waits to be collected by its parent does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")

@@ -1,4 +1,4 @@
-"""How every session provider behaves. A suite for one subclasses this and gives the fixture `cities`."""
+"""The contract of session providers. A test class inherits SessionContract and provides the fixture `cities`."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ AT_ONCE = timedelta(0)
 
 
 class Cities(Protocol):
-    """Opens providers on one machine: a second one of the same city is a daemon started again."""
+    """Opens providers on one machine; a second one of the same city stands for a restarted daemon."""
 
     def open(self, city: str = "first") -> SessionProvider: ...
 
@@ -238,7 +238,7 @@ class SessionContract:
 
 
 async def end(provider: SessionProvider, name: SessionName, status: int = 0) -> None:
-    """Let the puppet end by itself and wait until that is seen."""
+    """Let the puppet exit by itself and wait until the provider sees it."""
     await provider.nudge(name, f"exit {status}")
 
     async def dead() -> bool:
@@ -266,6 +266,6 @@ def missing_program(spec: SessionSpec) -> SessionSpec:
 
 
 async def hear(endings: AsyncIterator[SessionName]) -> SessionName:
-    """The next name of a stream of endings."""
+    """The next name from a stream of endings. Raises TimeoutError."""
     async with TimeLimit(WAIT.total_seconds()):
         return await anext(endings)

@@ -1,4 +1,4 @@
-"""How every store behaves: what `transact` and `read` promise, whatever database lies below."""
+"""The contract of stores: what `transact` and `read` guarantee on every database."""
 
 import asyncio
 import threading
@@ -19,11 +19,11 @@ from lamplighter.store.url import Place, open_direct, open_store
 CITY = "cty_contract"
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 WITHIN = 30.0
-"""No wait of this suite lasts longer, in seconds; in good order each ends at once."""
+"""The limit of every wait in this suite, in seconds; in a passing test each wait ends at once."""
 
 
 class Refused(Exception):
-    """What a function of a test raises."""
+    """Raised by the transaction functions of tests."""
 
 
 def say(tx: Tx, subject: str) -> str:
@@ -41,13 +41,13 @@ def said(tx: Tx) -> list[str]:
 
 
 def appended(tx: Tx) -> int:
-    """How many events there are, numbered or not: what a commit has made visible."""
+    """How many events are committed and visible, numbered or not."""
     row = tx.db.row("SELECT count(*) AS n FROM events", {})
     return 0 if row is None else row["n"]
 
 
 class Gate:
-    """Holds a transaction function in the middle until the test opens it. Plain threads, for such a function is one."""
+    """Holds a transaction function midway until the test opens it; uses thread events, as functions run on threads."""
 
     def __init__(self) -> None:
         self._reached = threading.Event()
@@ -69,7 +69,7 @@ class Gate:
 
 
 async def seen(store: Store, wakes: Wakes, count: int) -> list[Event]:
-    """The events once there are `count` of them: on PostgreSQL a number comes a moment after the commit."""
+    """Wait for `count` events: on PostgreSQL an event is numbered a moment after the commit. Raises TimeoutError."""
     news = wakes.subscribe(TOPIC)
     try:
         async with TimeLimit(WITHIN):
@@ -204,7 +204,7 @@ class StoreContract:
 
     async def test_close_finishes_what_was_handed_in(self, store: Store, place: Place) -> None:
         tasks = [asyncio.ensure_future(store.transact(say, str(n))) for n in range(100)]
-        await asyncio.sleep(0)  # each has handed its function in
+        await asyncio.sleep(0)  # each task has handed in its function
         await store.close()
         assert await asyncio.gather(*tasks) == [str(n) for n in range(100)]
         other = open_direct(place, CITY)

@@ -1,4 +1,4 @@
-"""Sessions behind a script: anything that can be started, asked and stopped by a command."""
+"""The provider `exec`: sessions of any kind, which a script starts, queries and stops."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ _ASKED = (meta.ENV_CITY_ID, meta.ENV_SESSION_ID, _STARTED_AT, _HEADLESS, _PROCES
 
 
 class ExecProvider:
-    """`poll` is how often ends are looked for; a script can tell of none by itself."""
+    """`poll` is the pause between looks for ended sessions; a script cannot report an end by itself."""
 
     def __init__(
         self, script: Path, *, city: str, clock: Clock, ids: IdSource, env: Mapping[str, str],
@@ -64,7 +64,7 @@ class ExecProvider:
             seen = (await self.seen()).get(spec.name)
             return seen is not None and seen.alive
 
-        own = replace(spec, setup=Setup())  # the script was told of the rest
+        own = replace(spec, setup=Setup())  # the script got the set-up with `start`
         if not await settling.settle(self, own, {}, clock=self._clock, alive=alive):
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
         seen = (await self.seen()).get(spec.name)
@@ -123,7 +123,7 @@ class ExecProvider:
             await self._tried("remove-meta", name, key)
 
     async def seen(self) -> Mapping[SessionName, Seen]:
-        """One call of `state` where the script has it; else `list-running` and a few calls for each session."""
+        """Makes one call of `state` if the script knows it; else `list-running` and a few calls for each session."""
         told = await self._script.call("state")
         found = _parse_state(told) if told is not None else await self._ask_each()
         return {seen.name: seen for seen in found if seen.meta.get(meta.ENV_CITY_ID) == self._city}
@@ -173,13 +173,13 @@ class ExecProvider:
             await self._script.call("start", spec.name, stdin=config, within=START_LIMIT)
         except ScriptFailed as failed:
             raise StartFailed(spec.name, failed.message.rstrip(".")) from failed
-        for key, value in marks.items():  # for scripts that did not take them from the start
+        for key, value in marks.items():  # for scripts that ignored `meta` of the start
             await self._script.call("set-meta", spec.name, key, stdin=value)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _tried(self, *words: str, stdin: str = "") -> str:
-        """A wish that a script may fail to fulfil without harm."""
+        """Call the script; a failure does no harm: it is logged, and the answer is empty."""
         try:
             return await self._script.call(*words, stdin=stdin) or ""
         except ScriptFailed as failed:
@@ -220,11 +220,11 @@ class ExecProvider:
         await every(lambda: self._poll, self._look_for_ends, clock=self._clock, wake=asyncio.Event())
 
     async def _look_for_ends(self) -> None:
-        with contextlib.suppress(LampError):  # a script that fails now may answer at the next look
+        with contextlib.suppress(LampError):  # the script may succeed at the next look
             self._compare(tuple((await self.seen()).values()))
 
     def _compare(self, sessions: Iterable[Seen]) -> None:
-        """Announce what was alive and is not any more, and what came and went between two looks."""
+        """Announce sessions that were alive and are not any more, or that started and ended between two looks."""
         by_life = {alive: frozenset((seen.name, seen.session_id) for seen in sessions if seen.alive is alive)
                    for alive in (True, False)}  # fmt: skip
         for name, _ in sorted((self._alive - by_life[True]) | (by_life[False] - self._dead)):
@@ -252,7 +252,7 @@ def _config(spec: SessionSpec, city: str, session_id: str, marks: Mapping[str, s
 
 
 def _parse_state(text: str) -> list[Seen]:
-    """A line of JSON for each session; what is not one is passed over."""
+    """Parse one line of JSON for each session; other lines are ignored."""
     found = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):

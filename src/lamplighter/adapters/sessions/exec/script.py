@@ -1,4 +1,4 @@
-"""Calls of a provider script: `<script> <op> [session] [args]`, each with a time limit."""
+"""Calls a provider script, as `<script> <op> [session] [args]`, each time with a time limit."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,12 +14,12 @@ _UNKNOWN_OP = 2
 
 
 class ScriptFailed(LampError):
-    """The script said no; its standard error is the reason."""
+    """The script failed; its standard error is the reason."""
 
 
 @dataclass
 class Script:
-    """`unknown` remembers the operations it does not have, so that they are asked for once only."""
+    """`unknown` holds the operations that the script does not know, so that each is tried only once."""
 
     path: Path
     env: dict[str, str]

@@ -1,4 +1,4 @@
-"""Commands of automations under the same shim as headless sessions: exit status on disk, whole tree ended."""
+"""Runs commands of automations under the shim of headless sessions: exit status on disk, whole process tree ended."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ LOOK_AGAIN = timedelta(milliseconds=200)
 
 
 class ShimCommands:
-    """The commands under one directory, `.gc/commands`; found again by whoever opens it next."""
+    """The commands under one directory, `.gc/commands`; a later process that opens it finds them again."""
 
     def __init__(self, root: Path, *, city: str, clock: Clock, ids: IdSource) -> None:
         self._records = Records(root, city)
@@ -41,7 +41,7 @@ class ShimCommands:
         self._ids = ids
         self._table = ProcessTable()
         self._running: dict[SessionName, Record] = {}
-        """Until they are forgotten: a command must be ended also when its directory was taken away."""
+        """The started commands until `forget`: a command must be ended even when its directory was removed."""
 
     async def run(self, command: Command) -> CommandEnded:
         name = SessionName(command.key)
@@ -73,7 +73,7 @@ class ShimCommands:
         except NotStarted as error:
             raise CommandNotStarted(command.key, error.reason) from error
         except TookTooLong:
-            pass  # told by there being no exit code
+            pass  # a result without exit code says so
         return CommandEnded(code, started, self._clock.now() - started, timed_out=code is None)
 
     async def stop(self, key: str, *, grace: timedelta) -> None:
@@ -104,7 +104,7 @@ class ShimCommands:
         try:
             record, launched = await asyncio.shield(spawning)
         except asyncio.CancelledError:
-            await asyncio.wait({spawning})  # whoever ends it next must find it
+            await asyncio.wait({spawning})  # a later `stop` must find it
             raise
         except NotADirectoryError as error:
             raise NoDirectory(command.key, str(error.strerror)) from error
@@ -136,7 +136,7 @@ class ShimCommands:
         return record, launched
 
     async def _was_started(self, record: Record) -> bool:
-        """Whether its shim ever came to life: one that was only prepared when its process died is started anew."""
+        """Whether its shim ever ran; if the starting process died after only preparing it, it is started anew."""
         home = self._home(record.name)
         if shim.shim_of(home) is not None or shim.program_of(home) is not None or self._status(record) is not None:
             return True
@@ -144,7 +144,7 @@ class ShimCommands:
         return bool(members(await self._table.look(), (), marks)) or shim.shim_of(home) is not None
 
     async def _ended_within(self, record: Record, limit: timedelta) -> bool:
-        """Wait for its end, keeping its output within bounds; False when the limit comes first."""
+        """Wait for its end and keep its output within bounds meanwhile; False when the limit comes first."""
         ended = asyncio.Event()
         cancel = self._watch(record, ended)
         until, pause = self._clock.monotonic() + limit.total_seconds(), min(limit, TRIM_SOON)
@@ -164,7 +164,7 @@ class ShimCommands:
         return _Watching(self._living(record), ended, lambda: self._living(record))
 
     def _living(self, record: Record) -> Identity | None:
-        """Its shim, which ends after it wrote the status; the program where the shim was killed before it."""
+        """Its shim, which writes the exit status before it ends; the program if the shim was killed; else None."""
         home = self._home(record.name)
         for who in (shim.shim_of(home), shim.program_of(home)):
             if who is not None and is_alive(who):
@@ -206,7 +206,7 @@ class ShimCommands:
 
 
 class _Watching:
-    """Sets `ended` once nothing of the command is left to wait for: first the shim, then the program without it."""
+    """Sets `ended` once the shim has ended and, if the shim was killed first, the program too."""
 
     def __init__(self, who: Identity | None, ended: asyncio.Event, living: Callable[[], Identity | None]) -> None:
         self._ended = ended
@@ -235,7 +235,7 @@ def _nothing() -> None:
 
 
 def _trimmed(path: Path) -> bool:
-    """What cannot be trimmed now is left to the next time: it is no reason to give up on a command that runs."""
+    """Trim the output; a failure is ignored and tried again next time, as it must not end a running command."""
     try:
         return output.trim(path, MOST_OUTPUT, OUTPUT_BYTES)
     except OSError:
@@ -255,7 +255,7 @@ def _file_of(variable: str) -> str:
 
 
 def _reap(who: Identity | None) -> None:
-    """Our own child must be waited for; one that an earlier process started is not ours."""
+    """Reap the shim if it is our child; one that an earlier process started is not."""
     if who is not None:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(who.pid, os.WNOHANG)

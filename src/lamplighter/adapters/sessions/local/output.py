@@ -1,4 +1,4 @@
-"""A session's output file: its end, its bounds, its activity."""
+"""Reads and bounds a session's output file, and tells when it was last written."""
 
 import contextlib
 import ctypes
@@ -22,9 +22,9 @@ def older(path: Path) -> Path:
 
 
 def tail(path: Path, lines: int) -> str:
-    """The last lines, reaching into the rotated file where the present one is short; everything for 0 or less.
+    """The last lines, reaching into the rotated file if the current one is short; everything for 0 or less.
 
-    What cannot be read is told in its place: those who ask go on with or without it.
+    A read error is returned as the text, because callers can go on without the output.
     """
     try:
         data = _last(path, lines)
@@ -37,7 +37,7 @@ def tail(path: Path, lines: int) -> str:
 
 
 def end_of(path: Path, most_bytes: int) -> str:
-    """The last bytes as text, reaching into the older file where the present one is short."""
+    """The last bytes as text, reaching into the rotated file if the current one is short."""
     data = _last_bytes(path, most_bytes)
     if len(data) < most_bytes:
         data = _last_bytes(older(path), most_bytes - len(data)) + data
@@ -45,7 +45,7 @@ def end_of(path: Path, most_bytes: int) -> str:
 
 
 def read_on(path: Path, position: int) -> Output:
-    """What came after `position`. A file that is shorter than that was cut: its rest is in the older one."""
+    """The output after `position`. A file shorter than that was truncated: the rest is then in the rotated file."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -60,10 +60,10 @@ def read_on(path: Path, position: int) -> Output:
 
 
 def trim(path: Path, most_bytes: int, keep_bytes: int) -> bool:
-    """Give the disk back what lies before the end of a file that outgrew its bound; True when it did.
+    """Free the disk space of all but the end of a file that is larger than `most_bytes`; True if it was.
 
-    Unlike `rotate` it loses none of the last words, however fast the file grows: the blocks of its beginning are
-    freed where they are, and its length stays. Where the file system cannot do that, it is rotated.
+    Unlike `rotate` it loses none of the latest output, however fast the file grows: the blocks at its beginning are
+    freed in place, and its length stays. If the file system cannot do that, the file is rotated.
     """
     try:
         with path.open("r+b") as file:
@@ -78,7 +78,7 @@ def trim(path: Path, most_bytes: int, keep_bytes: int) -> bool:
 
 
 def punch(fd: int, length: int) -> bool:
-    """Free the blocks of the first `length` bytes; False where that cannot be done."""
+    """Free the blocks of the first `length` bytes; False when that cannot be done."""
     if length <= 0 or not sys.platform.startswith("linux"):
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -87,9 +87,10 @@ def punch(fd: int, length: int) -> bool:
 
 
 def rotate(path: Path, most_bytes: int = MOST_BYTES) -> bool:
-    """Copy and truncate a file that outgrew its bound: its writer has it open for appending and never notices.
+    """Copy and truncate a file larger than `most_bytes`; its writer has it open for appending and can go on.
 
-    On a full disk the copy is given up and the bound kept. What is written between copy and cut is lost.
+    If the copy fails, as on a full disk, the file is truncated without it. Output written between copying and
+    truncating is lost.
     """
     try:
         before = path.stat()
@@ -121,11 +122,11 @@ def last_written(path: Path | str) -> datetime | None:
 
 def _cut(path: Path, before: os.stat_result) -> None:
     os.truncate(path, 0)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # our own cut is no activity of the program
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # truncating is not activity of the program
 
 
 def _last(path: Path, lines: int) -> bytes:
-    """The file's end with at least `lines` line ends in it, or all of the file."""
+    """The end of the file with at least `lines` line breaks in it, or all of the file."""
     try:
         with path.open("rb") as file:
             position = file.seek(0, os.SEEK_END) if lines > 0 else 0

@@ -1,4 +1,4 @@
-"""Sessions without a terminal: a program under a shim, its output in a file, its input a FIFO."""
+"""The provider of sessions without a terminal: a program under a shim, with output to a file, input from a FIFO."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ _KEYS = {"Enter": "\n", "Tab": "\t", "Space": " ", "Escape": "\x1b", "BSpace": "
 
 
 class SubprocessProvider:
-    """The sessions under one directory; found again by whoever opens the directory next."""
+    """The sessions under one directory; a later process that opens the directory finds them again."""
 
     def __init__(
         self, root: Path, *, city: str, clock: Clock, ids: IdSource, output_bytes: int = output.MOST_BYTES
@@ -72,7 +72,7 @@ class SubprocessProvider:
             if before is not None:
                 self._leftovers.end_soon(before.session_id)
             else:
-                await asyncio.to_thread(self._records.clear_away)  # something else may have stood in its place
+                await asyncio.to_thread(self._records.clear_away)  # something that is no record may have had its name
         return await self._settled(spec, record)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
@@ -140,7 +140,7 @@ class SubprocessProvider:
 
     def ended(self) -> AsyncIterator[SessionName]:
         listener = self._endings.listen()
-        with contextlib.suppress(Unavailable):  # the next look at all of them watches them, and tells what is wrong
+        with contextlib.suppress(Unavailable):  # the next `seen` watches them, and raises the error
             self._watch_all(self._records.all())
         return listener
 
@@ -166,7 +166,7 @@ class SubprocessProvider:
             await settling.prepare(spec, dict(spec.env))
             record, launched = await asyncio.shield(asyncio.to_thread(self._spawn, spec, session_id))
         except OutOfDescriptors:
-            raise  # nothing is wrong with this session: it is started when there are some again
+            raise  # not a failure of this session: it is started when descriptors are free again
         except (OSError, LampError) as error:
             raise StartFailed(spec.name, str(error).rstrip(".")) from error
         self._children[record.session_id] = launched.shim
@@ -225,18 +225,18 @@ class SubprocessProvider:
         return [(record, self._see_files(record)) for record in self._records.all()]
 
     def _see_files(self, record: Record) -> Seen | None:
-        """What its files tell; None for a start that was cut off before the program could be named."""
+        """The session as its files show it; None for a start interrupted before the shim recorded the program."""
         home = self._records.home(record.name)
         program = self._program(record, home)
         alive = program is not None and is_alive(program)
-        status = None if alive else shim.exit_status_of(home)  # it is written when the program is gone
+        status = None if alive else shim.exit_status_of(home)  # the shim writes it when the program has ended
         if program is None and status is None:
             return None
         written = output.last_written(f"{home}/{shim.OUTPUT}")
         return self._seen(record, written, alive=alive, pid=program.pid if program else None, status=status)
 
     def _program(self, record: Record, home: Path) -> Identity | None:
-        """Of one start it never changes, once it is known."""
+        """The program of this start, cached: once known, it never changes."""
         found = self._programs.get(record.name)
         if found is None or found[0] != record.session_id:
             program = shim.program_of(home)
@@ -251,7 +251,7 @@ class SubprocessProvider:
             return seen
         marks = Marks(record.session_id, session="", city="")
         found = members(await self._table.look(), (), marks)
-        seen = self._see_files(record)  # it may have come up since
+        seen = self._see_files(record)  # the shim may have recorded it since
         return seen or self._seen(record, None, alive=bool(found), pid=found[0].pid if found else None, status=None)
 
     def _seen(
@@ -276,7 +276,7 @@ class SubprocessProvider:
                 self._watch(record)
 
     def _watch(self, record: Record) -> None:
-        """Watch the shim, which ends after it wrote the exit status; the program itself where the shim is gone."""
+        """Watch the shim, which writes the exit status before it ends; if it ends before the program, watch that."""
         home = self._records.home(record.name)
         parent = shim.shim_of(home)
         if parent is None:
@@ -299,7 +299,7 @@ class SubprocessProvider:
         self._endings.announce(record.name)
 
     def _program_if_current(self, record: Record) -> Identity | None:
-        """None where it cannot be told, too: whoever hears of the end looks for himself."""
+        """The program if this start is still current; None also if that is unknown: listeners look themselves."""
         try:
             current = self._records.read(record.name)
             if current is None or current.session_id != record.session_id:
@@ -334,7 +334,7 @@ class SubprocessProvider:
         return record
 
     def _rotate(self) -> None:
-        """Raises the first error, after all others had their turn."""
+        """Rotate the output of every session, then raise the first error, if any."""
         failed: list[OSError] = []
         self._records.sweep()
         for record in self._records.all():

@@ -1,7 +1,7 @@
-"""The shim of a session without a terminal: a shell that starts the program and writes down how it ended.
+"""The shim of a session without a terminal: a shell that starts the program and records its exit status.
 
-A pidfd tells that a process ended, but only its parent learns the exit status, and the daemon may be gone by then. So
-the parent is a shell in a session of its own: it outlives the daemon and leaves the status on disk. It catches the
+A pidfd shows that a process ended, but only its parent learns the exit status, and the daemon may be gone by then. So
+the parent is a shell in its own process session: it outlives the daemon and writes the status to disk. It catches the
 signals that are meant for the program's whole group; the program itself starts with all of them at their defaults.
 """
 
@@ -25,9 +25,9 @@ EXIT = "exit"
 _START_LIMIT_MS = 30_000
 _SIGNALS = sorted(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
-# Whoever started it may be dead before it says so: it then speaks into a broken pipe, and goes on.
+# The launching process may die before the shim reports the start: the shim then writes to a broken pipe, and goes on.
 # Only builtins, so that an environment without a PATH does no harm; `ps` is for systems without /proc. A subshell's
-# `$$` is not its own pid. The variables have a prefix, for the program's environment is this shell's too.
+# `$$` is not its own pid. The variables have a prefix because this shell also holds the program's environment.
 _SCRIPT = """
 stamp() {
   if read -r lamp_line 2>/dev/null </proc/$1/stat; then set -- $lamp_line; lamp_start=${22}
@@ -57,21 +57,21 @@ printf '%s\\n' "$?" >"$lamp_dir/exit"
 
 @dataclass(frozen=True)
 class Launched:
-    """`shim` is our child until it is waited for; `started` says that what becomes the program got as far as exec."""
+    """`shim` is our child, to be reaped; `started` tells whether the subshell for the program got as far as exec."""
 
     shim: int
     started: bool
 
 
 def furnish(home: Path, *, takes_input: bool) -> None:
-    """The files a launch needs, made before the session's directory is seen by anyone."""
+    """Make the files a launch needs, before the session's directory appears under its name."""
     os.close(os.open(home / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     if takes_input:
         os.mkfifo(home / INPUT, 0o600)
 
 
 def launch(home: Path, command: tuple[str, ...], env: dict[str, str], work_dir: str) -> Launched:
-    """Start the program under a shim of its own and wait until it is about to run.
+    """Start the program under its own shim and wait until it is about to run.
 
     Blocks. Raises OutOfDescriptors, or another OSError.
     """
@@ -79,7 +79,7 @@ def launch(home: Path, command: tuple[str, ...], env: dict[str, str], work_dir: 
         ends = _open_ends(home)
         try:
             pid = _spawn(ends, ["lamp-session", str(home), boot_id(), work_dir, _limit(), *command], env)
-            ends.close(ends.writing)  # the shim's own is the last then: without it the wait would see no end
+            ends.close(ends.writing)  # so the shim holds the last write end, and the wait sees its death
             return Launched(pid, started=_hears_start(ends.reading))
         finally:
             ends.close_all()
@@ -102,14 +102,14 @@ def _spawn(ends: "_Ends", arguments: list[str], env: dict[str, str]) -> int:
 
 
 def _limit() -> str:
-    """Of descriptors, for the program; empty where it gets ours."""
+    """The program's limit of descriptors; empty when it inherits ours."""
     given = descriptors.for_children()
     return "" if given is None else str(given)
 
 
 @cache
 def _side_by_side() -> threading.Semaphore:
-    """Each launch has four descriptors for some milliseconds: no more at a time than the limit has room for."""
+    """Bounds concurrent launches by the limit of descriptors: each holds four for some milliseconds."""
     return threading.Semaphore(min(max(descriptors.limit() // 32, 1), 32))
 
 
@@ -139,7 +139,7 @@ class _Ends:
 
 
 def _open_ends(home: Path) -> _Ends:
-    """All of them or none."""
+    """Open all of them or none. Raises OutOfDescriptors, or another OSError."""
     ends = _Ends()
     try:
         ends.output = ends.keep(os.open(home / OUTPUT, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
@@ -164,13 +164,13 @@ def shim_of(home: Path) -> Identity | None:
 
 
 def exit_status_of(home: Path) -> int | None:
-    """None where it did not end, or where its shim was killed first. Whole once its newline is there."""
+    """None when it has not ended, or its shim was killed first. The file is complete once it ends in a newline."""
     text = _text(f"{home}/{EXIT}")
     return int(text) if text.endswith("\n") and text.strip().isdigit() else None
 
 
 def _open_input(home: Path) -> int:
-    """A FIFO is opened for both directions: its reader then never sees an end, whoever else comes and goes."""
+    """Open a FIFO for reading and writing, so that its reader never sees an end when a writer closes it."""
     try:
         if stat.S_ISFIFO((home / INPUT).stat().st_mode):
             return os.open(home / INPUT, os.O_RDWR | os.O_CLOEXEC)
@@ -186,12 +186,12 @@ def _hears_start(reading: int) -> bool:
 
 
 def _text(path: str) -> str:
-    """All of a small file, by the shortest way: every look at a session asks for two of them."""
+    """Read a small file as cheaply as possible: every look at a session reads two of them."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         if descriptors.is_shortage(error):
-            raise descriptors.OutOfDescriptors from error  # nobody can say now what stands there
+            raise descriptors.OutOfDescriptors from error  # the file may exist, but cannot be read now
         return ""
     try:
         return os.read(fd, 4096).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Calls to the tmux server of one city, each with a time limit: by an open line, else by a process for each."""
+"""Calls the tmux server of one city, with a time limit: over an open line (see control.py), or one process per call."""
 
 import asyncio
 import os
@@ -15,11 +15,11 @@ from lamplighter.kit.limits import TimeLimit
 from lamplighter.ports.sessions import ProviderUnavailable
 
 CALL_LIMIT = timedelta(seconds=30)
-_NEXT_LINE_AFTER_S = 10.0  # where none was to be had
+_NEXT_LINE_AFTER_S = 10.0  # the pause after a line could not be opened
 _ABSENT = ("no server running", "error connecting to", "can't find session", "can't find pane", "can't find window",
            "no current target", "no such session", "lost server", "server exited unexpectedly")  # fmt: skip
 
-# Set before the first session: a pane whose program ends at once must still be there to be looked at.
+# Set before the first session: a pane whose program ends at once must still exist to be looked at.
 _SERVER_OPTIONS = (
     ("remain-on-exit", "on"),
     ("remain-on-exit-format", ""),
@@ -31,7 +31,7 @@ _SERVER_OPTIONS = (
 _SET_SERVER_OPTIONS = " ; ".join(
     f"set-option -g {key} {shlex.quote(value)}" for key, value in (*_SERVER_OPTIONS, ("@lamp_server", "1"))
 )
-# Once for each server: a global option makes it go over all of its sessions.
+# Only once for each server: setting a global option makes it go through all of its sessions.
 _PREPARE = ("start-server", THEN, "if-shell", "-F", "#{@lamp_server}", "", _SET_SERVER_OPTIONS, THEN)
 
 
@@ -42,7 +42,7 @@ class TmuxAbsent(Exception):
 class TmuxClient:
     """`env` is the server's own environment; sessions get theirs from elsewhere, so it holds no secrets.
 
-    Without `keep_line` every call is a process: a short command would pay more for a line than it saves.
+    Without `keep_line` every call is a process: for a short command, opening a line costs more than it saves.
     """
 
     def __init__(self, socket: Path, env: dict[str, str]) -> None:
@@ -54,11 +54,11 @@ class TmuxClient:
         self._not_before = 0.0
 
     def keep_line(self) -> None:
-        """From now on a line is held open to a server that runs."""
+        """From now on keep a line open while a server runs."""
         self._keeps = True
 
     async def call(self, *words: str, stdin: bytes = b"") -> str:
-        """Raises TmuxAbsent, or ProviderUnavailable where tmux is missing, hangs or refuses. May be done twice."""
+        """Raises TmuxAbsent, or ProviderUnavailable if tmux is missing, hangs or refuses. Commands may run twice."""
         if not stdin:
             try:
                 return await self.call_once(*words)
@@ -67,17 +67,17 @@ class TmuxClient:
         return await asyncio.to_thread(self._call, words, stdin)
 
     async def call_once(self, *words: str) -> str:
-        """For what must not be done twice: raises LineLost where nobody knows whether it was done."""
+        """For commands that must not run twice: raises LineLost when it is unknown whether they ran."""
         line = self._line
         if line is not None and line.is_open:
             return await self._ask(line, words)
         answer = await asyncio.to_thread(self._call, words, b"")
         if self._keeps:
-            self._line_soon()  # there is a server; those that come later have it easier
+            self._line_soon()  # a server runs, so later calls can use a line
         return answer
 
     async def new_session(self, name: str, *words: str) -> str:
-        """Create a session, the server too where none runs; what `words` ask for. Raises LineLost as well."""
+        """Create a session, and the server if none runs; returns what `words` print. Raises as `call_once` does."""
         self.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._keeps:
             await asyncio.shield(self._line_soon())
@@ -143,10 +143,10 @@ class TmuxClient:
 
     def _command(self, words: tuple[str, ...], *flags: str) -> list[str]:
         command = ["tmux", "-u", *flags, "-S", str(self.socket), "-f", os.devnull, *arguments_of(words)]
-        return limited(command)  # it may start the server, whose limit all programs in it get
+        return limited(command)  # it may start the server, whose limit all its programs inherit
 
     def _call(self, words: tuple[str, ...], stdin: bytes) -> str:
-        """Not by adapters/child.py: at its limit that ends all the call started, and this may be the server."""
+        """Does not use processes/child.py, which at its limit ends all the call started: that may be the server."""
         try:
             done = subprocess.run(
                 self._command(words), env=self.env, start_new_session=True, input=stdin, capture_output=True,

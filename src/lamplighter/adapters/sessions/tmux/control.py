@@ -1,8 +1,8 @@
-"""A line to a tmux server that stays open: commands go down it, and their answers come back in the same order.
+"""A line: a lasting connection to a tmux server that carries commands, and their answers in the same order.
 
-A call by a child process costs many times what the server needs for its answer. tmux has a mode for programs in which
-it reads commands from a file and answers each with a block; but only for a client that is attached to a session. So the
-line holds a small session of its own, which the server destroys as soon as the line is gone, however it went.
+A call by a child process costs many times what the server needs for its answer. In control mode tmux reads commands
+from a file and answers each with a block, but only for a client that is attached to a session. So the line has a small
+session of its own, which the server destroys as soon as the line is gone, for whatever reason.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from typing import cast
 from lamplighter.adapters.sessions.tmux.words import line_of
 
 _CLOSE_LIMIT_S = 5.0
-_OURS = b"1"  # of the flags of a block: it answers a command from this line
+_OURS = b"1"  # the flag of a block that answers a command from this line
 
 
 class LineLost(Exception):
-    """The line ended before the answer came: nobody knows whether the command was carried out."""
+    """The line ended before the answer came: it is unknown whether the command was carried out."""
 
 
 @dataclass
 class Refused(Exception):
-    """The server carried out none of the commands from the one that it complains about."""
+    """The server refused a command; it carried out neither that one nor those after it."""
 
     message: str
 
@@ -40,7 +40,7 @@ class _Asked:
 
 
 class Line(asyncio.Protocol):
-    """One open line. `ask` may be called side by side; whoever is cancelled loses only the answer."""
+    """One open line. `ask` may be called concurrently; a cancelled caller only loses its answer."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
@@ -56,11 +56,11 @@ class Line(asyncio.Protocol):
         return self._transport is not None
 
     async def ask(self, words: Sequence[str]) -> str:
-        """What the commands print. Raises Refused, or LineLost."""
+        """Returns what the commands print. Raises Refused, or LineLost."""
         if self._transport is None:
             raise LineLost
         self._count += 1
-        # A command that fails takes the rest of its own line along; so the mark of the end is on the next.
+        # A command that fails cancels the rest of its line, so the end mark is printed by a line of its own.
         mark = f"{self._marks}-{self._count}"
         asked = _Asked(mark.encode(), asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
@@ -68,7 +68,7 @@ class Line(asyncio.Protocol):
         return await asked.answer
 
     async def close(self) -> None:
-        """Returns when the server let go of it, or after a while."""
+        """Close the line and wait for its client process, which is killed if it does not end in time."""
         if self._transport is not None:
             self._transport.close()
             self.connection_lost(None)
@@ -98,7 +98,7 @@ class Line(asyncio.Protocol):
             word, _, tail = line.partition(b" ")
             if word == b"%begin":
                 self._block = (tail, [])
-            return  # all else outside of blocks is news that nobody asked for
+            return  # anything else outside a block is a notification
         name, found = self._block
         if line in (b"%end " + name, b"%error " + name):
             self._block = None
@@ -126,7 +126,7 @@ class Line(asyncio.Protocol):
 
 
 def _settle(asked: _Asked) -> None:
-    if asked.answer.done():  # whoever asked is gone
+    if asked.answer.done():  # the caller was cancelled
         return
     if asked.complaint is not None:
         asked.answer.set_exception(Refused(_text([asked.complaint]).strip()))
@@ -139,7 +139,7 @@ def _text(lines: Iterable[bytes]) -> str:
 
 
 async def open_line(command: Sequence[str], env: dict[str, str]) -> Line:
-    """`command` starts a control client and what it attaches to. Raises OSError where that is not to be had."""
+    """`command` starts a control client and the session it attaches to. Raises OSError when it cannot be started."""
     ours, theirs = socket.socketpair()
     try:
         process = await asyncio.to_thread(_spawn, command, env, theirs)

@@ -1,4 +1,4 @@
-"""Typing into panes, so that text arrives whole and Enter is taken."""
+"""Types into panes so that text arrives complete and Enter is accepted."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from lamplighter.adapters.sessions.tmux.client import TmuxClient
 from lamplighter.adapters.sessions.tmux.words import THEN
 from lamplighter.kit.clock import Clock
 
-_PLAIN_TEXT = 500  # longer text, and text of several lines, is pasted as a whole
-_BEFORE_ENTER = timedelta(milliseconds=300)  # programs that draw themselves take Enter in a burst for a new line
+_PLAIN_TEXT = 500  # longer text, and text of several lines, is sent as one bracketed paste
+_BEFORE_ENTER = timedelta(milliseconds=300)  # full-screen programs take an Enter right after text for a newline
 _ENTER_TRIES = 3
 _SCREEN_CHANGES = timedelta(milliseconds=500)
 _SCREEN_POLL = timedelta(milliseconds=25)
@@ -23,7 +23,7 @@ class Keyboard:
     clock: Clock
 
     async def type(self, pane: str, text: str) -> None:
-        """By buffer, never as a word of a command: no length, quote, semicolon or newline can change its meaning."""
+        """Paste from a buffer, not as a word of a command, so that no length, quote, semicolon or newline matters."""
         buffer = f"lamp-{pane.lstrip('%')}"
         whole = ("-p",) if "\n" in text or len(text) > _PLAIN_TEXT else ()
         await self.tmux.call(
@@ -38,7 +38,7 @@ class Keyboard:
         await self.tmux.call("send-keys", "-t", pane, "--", *keys)
 
     async def enter(self, pane: str) -> None:
-        """Press Enter until the screen shows that it was taken: one pressed too early is lost by some programs."""
+        """Press Enter up to three times until the screen changes: some programs lose one that comes too early."""
         for _ in range(_ENTER_TRIES):
             before = await self._screen(pane)
             await self.tmux.call("send-keys", "-t", pane, "Enter")

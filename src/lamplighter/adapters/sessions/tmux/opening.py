@@ -1,4 +1,4 @@
-"""Opening a pane for a session: its files first, then the server's part, in one call."""
+"""Opens a pane for a session: writes its files first, then makes one call to the server."""
 
 import contextlib
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ class Opening:
         return self.records.create(spec, session_id, now, furnish)
 
     async def open(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
-        """The fields of the pane. In the dead one where there is one, else, or if that vanished, in a new session."""
+        """Open it in its dead pane or, if there is none or it vanished, in a new session; returns the pane's fields."""
         if dead is not None:
             with contextlib.suppress(TmuxAbsent):
                 return await self._once(spec, record, dead)
         return await self._once(spec, record, None)
 
     async def _once(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
-        """Opened by one call even where its answer is lost: the server has then marked the pane with this start."""
+        """Opens it once even if the answer is lost: a pane that was opened shows the session id of this start."""
         try:
             return await self._open(spec, record, dead)
         except LineLost:
@@ -51,7 +51,7 @@ class Opening:
             return await self._open(spec, record, dead)
 
     async def _open(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
-        """A dead pane is brought back where it stands, so that a person attached to it stays attached."""
+        """Respawns a dead pane in place, so that a person attached to it stays attached."""
         word = session_word(spec.name)
         script = ("/bin/sh", str(self.records.home(spec.name) / LAUNCH))
         session_id = (THEN, "set-option", "-t", f"={word}:", "@lamp_id", record.session_id)

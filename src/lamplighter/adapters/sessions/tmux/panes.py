@@ -1,4 +1,4 @@
-"""What one `list-panes` tells of all sessions, and the script a pane runs."""
+"""Parses `list-panes` of all sessions, and writes the script a pane runs."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Pane:
-    """The pane a session was started with; what else a person opened beside it is not the agent."""
+    """The pane a session was started with; other panes that a person opened in it are not the agent."""
 
     id: str
     name: SessionName
@@ -38,7 +38,7 @@ class Pane:
 
 
 def parse_panes(text: str, city: str) -> Iterator[Pane]:
-    """The panes of this city's sessions; lines of anything else are passed over."""
+    """The panes of this city's sessions; other lines are ignored."""
     for line in text.splitlines():
         values = dict(zip(_FIELDS, line.split("\t"), strict=False))
         ours = values.get("@lamp_city") == city and values.get("pane_id") == values.get("@lamp_pane")
@@ -55,7 +55,7 @@ def _pane(values: Mapping[str, str]) -> Pane:
         city=values["@lamp_city"],
         pid=_number(values["pane_pid"]) or None,
         dead=values["pane_dead"] == "1",
-        # It may be told before the pane is called dead, which waits until the last output was read.
+        # tmux may report it before it calls the pane dead, which waits until the last output was read.
         exit_status=_status(values["pane_dead_status"], values["pane_dead_signal"]),
         activity=datetime.fromtimestamp(activity, UTC),
         created=datetime.fromtimestamp(_number(values["session_created"]), UTC),
@@ -78,7 +78,7 @@ def _number(text: str) -> int:
 
 
 def write_launch(home: Path, spec: SessionSpec, env: Mapping[str, str], inherited: Mapping[str, str]) -> None:
-    """The script a pane runs: long prompts outgrow a tmux message, and secrets do not belong on a command line."""
+    """Write the script a pane runs: a long prompt exceeds a tmux message, and a command line must not hold secrets."""
     strange = [key for key in inherited if key not in env and key not in ("TERM", "TMUX", "TMUX_PANE")]
     lines = ["#!/bin/sh", f"cd -- {shlex.quote(spec.work_dir)} || exit 125"]
     lines += [f"unset {key}" for key in strange if _IDENTIFIER.fullmatch(key)]

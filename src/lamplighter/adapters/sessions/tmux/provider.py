@@ -1,4 +1,4 @@
-"""Sessions a person can attach to: each a tmux session on the city's own server."""
+"""The provider of sessions a person can attach to: each is a tmux session on the city's own server."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ _SERVER_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "SHELL", "USER", "L
 
 
 class TmuxProvider:
-    """Identity, environment and metadata are on disk under `root`; what lives is told by the server at `socket`."""
+    """Identity, environment and metadata are on disk under `root`; the server at `socket` shows which sessions live."""
 
     def __init__(
         self, root: Path, socket: Path, *, city: str, clock: Clock, ids: IdSource, environ: Mapping[str, str]
@@ -55,7 +55,7 @@ class TmuxProvider:
         self._endings = Endings()
         self._locks = NameLocks()
         self._typing = NameLocks()
-        self._missed: set[str] = set()  # sessions that were gone before they could be watched
+        self._missed: set[str] = set()  # session ids of programs that ended before they could be watched
         self._finding: set[asyncio.Task[None]] = set()
 
     async def start(self, spec: SessionSpec) -> Seen:
@@ -68,7 +68,7 @@ class TmuxProvider:
             if before is not None:
                 self._leftovers.end_soon(before.session_id)
             else:
-                await asyncio.to_thread(self._records.clear_away)  # something else may have stood in its place
+                await asyncio.to_thread(self._records.clear_away)  # something that is no record may have had its name
 
         async def alive() -> bool:
             return not await self._sight.is_dead(spec.name)
@@ -150,7 +150,7 @@ class TmuxProvider:
 
     def ended(self) -> AsyncIterator[SessionName]:
         listener = self._endings.listen()
-        self._tmux.keep_line()  # whoever listens will call often
+        self._tmux.keep_line()  # a process that listens makes many calls
         finding = spawn(self._watch_found(), name="watch sessions")
         self._finding.add(finding)
         finding.add_done_callback(self._finding.discard)
@@ -169,7 +169,7 @@ class TmuxProvider:
         await asyncio.to_thread(staging.copy_file, source, Path(record.work_dir), destination)
 
     async def cleanup(self) -> None:
-        """The server bounds its history itself; only what a killed process left half made is removed."""
+        """Remove only what a killed process left half made or half removed; the server bounds its history itself."""
         await asyncio.to_thread(self._records.sweep)
 
     async def close(self) -> None:
@@ -205,7 +205,7 @@ class TmuxProvider:
         def all_of_it(table: Mapping[int, Process]) -> list[Process]:
             return members(table, (root,) if root else (), marks)
 
-        # A closing terminal sends HUP; shells that a person types into listen to nothing less.
+        # HUP is what a closing terminal sends; interactive shells ignore TERM.
         if not await end_all(self._table, all_of_it, grace=grace, ask=(signal.SIGTERM, signal.SIGHUP)):
             raise StopFailed(name, "some of its processes outlived SIGKILL")
 
@@ -226,7 +226,7 @@ class TmuxProvider:
             who = identity_of(pane.pid)
             if who is not None:
                 self._watches.add(pane.session_id, watch(who, partial(self._ended, pane)))
-            elif pane.session_id not in self._missed:  # gone already, and the server has yet to notice
+            elif pane.session_id not in self._missed:  # it has ended already, and the server has not noticed yet
                 self._missed.add(pane.session_id)
                 asyncio.get_running_loop().call_soon(self._endings.announce, pane.name)
 

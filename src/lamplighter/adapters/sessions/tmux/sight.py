@@ -1,4 +1,4 @@
-"""What the server shows of a city's sessions, and what that says about the programs in them."""
+"""Asks the tmux server for a city's sessions, and derives the state of the programs in them."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from lamplighter.domain.sessions.model import NOTHING, Seen, SessionName
 from lamplighter.kit.clock import Clock
 from lamplighter.ports.sessions import ProviderUnavailable
 
-# Between looks at a pane whose program is gone, until the server has collected it.
+# Pauses between looks at a pane whose program has ended, until the server has reaped it.
 _STATUS_WAITS = tuple(timedelta(milliseconds=pause) for pause in (1, 2, 4, 8, 8, 8, 8, 8))
 _NAMED_WITHIN = timedelta(seconds=30)
 
@@ -31,12 +31,12 @@ class TmuxSight:
     clock: Clock
     city: str
     living: Callable[[str], bool] = lambda _session_id: False
-    """Whether the program of a start is known to live, without a look at it."""
+    """Whether the program of a start is known to live without looking at its process."""
     last: dict[SessionName, Pane] = field(default_factory=dict)
-    _silent: set[str] = field(default_factory=set)  # sessions whose exit status the server will never tell
+    _silent: set[str] = field(default_factory=set)  # session ids whose exit status the server will never report
 
     async def all_panes(self) -> list[Pane]:
-        """In one call, whatever their number; with the exit statuses of those that ended."""
+        """All panes, listed in one call whatever their number, with the exit statuses of those that ended."""
         panes = await self._with_statuses(await self._panes("-a"), "-a")
         self.last = {pane.name: pane for pane in panes}
         self._silent &= {pane.session_id for pane in panes}
@@ -46,7 +46,7 @@ class TmuxSight:
         return next(iter(await self._panes(*_of(name))), None)
 
     async def settled_pane(self, name: SessionName) -> Pane | None:
-        """With the exit status, where the program ended."""
+        """The session's pane, with the exit status if the program ended."""
         found = await self._with_statuses(await self._panes(*_of(name)), *_of(name))
         return next(iter(found), None)
 
@@ -55,14 +55,14 @@ class TmuxSight:
         return pane is None or pane.dead
 
     def known_dead(self, before: Record | None) -> Pane | None:
-        """The pane of the former start where its program is surely gone; saves asking the server."""
+        """The pane of the previous start if its program is known to have ended; saves a call to the server."""
         pane = None if before is None else self.last.get(before.name)
         if before is None or pane is None or pane.session_id != before.session_id or pane.pid is None:
             return None
         return pane if identity_of(pane.pid) is None else None
 
     async def glance(self, name: SessionName, start: str) -> str | None:
-        """Its text, by the pane it had when it was last seen, in one call; None where that is not its pane any more."""
+        """The text of the pane it was last seen in, by one call; None when that is unknown or not its pane any more."""
         known = self.last.get(name)
         if known is None:
             return None
@@ -81,7 +81,7 @@ class TmuxSight:
             return await self.tmux.call("capture-pane", "-p", "-J", "-t", pane.id, "-S", start)
         return ""
 
-    # ── what it says about programs ───────────────────────────────────────────────────────────────────────────────
+    # ── the state of programs ─────────────────────────────────────────────────────────────────────────────────────
 
     async def views(self, panes: Iterable[Pane]) -> list[Seen]:
         found = [(pane, self.records.read(pane.name)) for pane in panes]
@@ -114,7 +114,7 @@ class TmuxSight:
         if root is None or record is None or simple:
             return root is not None
         if self.clock.now() - record.started_at < _NAMED_WITHIN:
-            return True  # it may still be on its way from the launching shell to the agent
+            return True  # the launching shell may not have reached the agent yet
         names = {process.name for process in members(table, (root,), Marks("", "", ""))}
         return bool(names & set(record.process_names))
 
@@ -127,7 +127,7 @@ class TmuxSight:
             return []
 
     async def _with_statuses(self, panes: list[Pane], *which: str) -> list[Pane]:
-        """The same panes, looked at again while the server has not collected a program that is gone."""
+        """List the panes again until the server has reaped every program that has ended, or all pauses are used."""
         for count, pause in enumerate(_STATUS_WAITS):
             if not {pane.session_id for pane in panes if self._lacks_status(pane)} - self._silent:
                 return panes
@@ -145,7 +145,7 @@ class TmuxSight:
         return not self.living(pane.session_id) and identity_of(pane.pid) is None
 
     async def _stir(self) -> None:
-        """The server may miss the end of a child that dies young; the end of another makes it collect both."""
+        """Run a trivial child: the server may miss the end of one that dies early, and reaps both at the next end."""
         with contextlib.suppress(TmuxAbsent, ProviderUnavailable):
             await self.tmux.call("run-shell", "-b", "exit 0")
 
@@ -155,5 +155,5 @@ def _of(name: SessionName) -> tuple[str, ...]:
 
 
 def _needs_table(pane: Pane, record: Record | None) -> bool:
-    """Only where the pane's own command is not one of the agent's names: a wrapper, or a shell left behind."""
+    """Whether the pane's command is none of the agent's process names: a wrapper, or a shell left behind."""
     return record is not None and bool(record.process_names) and pane.command not in record.process_names

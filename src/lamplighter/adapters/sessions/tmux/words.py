@@ -1,4 +1,4 @@
-"""Words of tmux commands as its two doors take them: the arguments of a process, and lines of text."""
+"""Encodes words of tmux commands, as arguments of a process or as lines of text, and names sessions and sockets."""
 
 import hashlib
 import os
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from lamplighter.domain.sessions.model import SessionName
 
-THEN = ";"  # between two commands of one call; a word of a command may be anything else
-_SOCKET_PATH_BYTES = 100  # the system takes 108 on Linux, 104 on macOS
+THEN = ";"  # separates two commands of one call; no word of a command can be just this
+_SOCKET_PATH_BYTES = 100  # the system allows 108 on Linux, 104 on macOS
 
 
 def arguments_of(words: Iterable[str]) -> list[str]:
-    """A word that ends in `;` would end the command."""
+    """Escape a `;` at the end of a word, which would end the command."""
     return [word[:-1] + "\\;" if word.endswith(";") and word != THEN else word for word in words]
 
 
 def line_of(words: Sequence[str]) -> bytes:
-    """Everything is quoted: nothing in a word is expanded, and no word ends the line."""
+    """Quote every word, so that nothing in it is expanded and it cannot end the line."""
     return os.fsencode(" ".join(THEN if word == THEN else _quoted(word) for word in words))
 
 
@@ -26,12 +26,12 @@ def _quoted(word: str) -> str:
 
 
 def session_word(name: SessionName) -> str:
-    """The name as tmux takes it: `.` and `:` part its targets, so all but letters, digits and dashes are coded."""
+    """The name for tmux, whose targets use `.` and `:`: all but ASCII letters, digits and dashes are encoded."""
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign == "-") else f"_{ord(sign):x}_" for sign in name)
 
 
 def socket_path(state_dir: Path, city: str, runtime_dir: Path) -> Path:
-    """Inside the city where the path is short enough for a socket, else in `runtime_dir`, one for each city."""
+    """Inside the city if that path is short enough for a socket, else in `runtime_dir`, one for each city."""
     near = state_dir / "tmux.sock"
     if len(os.fsencode(near)) <= _SOCKET_PATH_BYTES:
         return near

@@ -1,1 +1,1 @@
-"""How to drive known agent programs, and how to read what they say."""
+"""How to start known agent programs, and how to read their output."""

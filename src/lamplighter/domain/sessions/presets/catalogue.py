@@ -1,4 +1,4 @@
-"""The presets by name, their order of detection, and programs that a city declares for itself."""
+"""The presets by name, their order of detection, and presets for programs that a city declares."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from lamplighter.domain.sessions.presets.model import Invocation, Preset, Reques
 from lamplighter.domain.sessions.presets.opencode import OPENCODE
 from lamplighter.domain.sessions.presets.others import AIDER, AMP, CLINE, CURSOR, OPENHANDS, SHELL
 
-# The first one found on PATH serves a city that names none; a shell is never meant by silence.
+# A city that names no provider gets the first one found on PATH; the shell must be named.
 DETECTED = (CLAUDE, CODEX, GEMINI, CURSOR, COPILOT, AMP, OPENCODE, QWEN, GOOSE, CLINE, OPENHANDS, AIDER)
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {preset.name: preset for preset in (*DETECTED, SHELL)} | {"cursor": CURSOR}
@@ -36,7 +36,7 @@ class PromptMode(StrEnum):
 
 @dataclass(frozen=True)
 class Declared:
-    """A program as `[providers.NAME]` declares it; it stands alone, also where a preset has its name."""
+    """A program as `[providers.NAME]` declares it; it takes nothing from a preset of the same name."""
 
     name: str
     command: str
@@ -52,7 +52,7 @@ class Declared:
 
 
 def declared(what: Declared) -> Preset:
-    """A preset for a program of the city's own: its prompt as declared, its output as text."""
+    """A preset for a program that the city declares: it gets its prompt as declared, and its output is plain text."""
 
     def build(request: Request, *, takes_input: bool) -> Invocation:
         argv = (what.command, *what.args, *request.args, *_prompt(what, request.prompt))

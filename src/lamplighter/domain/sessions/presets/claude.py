@@ -1,4 +1,4 @@
-"""Claude Code."""
+"""The preset of Claude Code."""
 
 import json
 
@@ -18,12 +18,12 @@ from lamplighter.domain.sessions.presets.model import (
     flag,
 )
 
-_KEY_TAIL = 20  # it remembers an approved key by its last characters
+_KEY_TAIL = 20  # Claude Code stores an approved key as its last characters
 _QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false"}
 
 
 def mcp_file(mcp: McpServer) -> str:
-    """Servers as Claude Code and its kin write them."""
+    """The MCP configuration file in the format of Claude Code."""
     server = {"type": "http", "url": mcp.url, "headers": {"Authorization": f"Bearer {mcp.token}"}}
     return json.dumps({"mcpServers": {mcp.name: server}})
 
@@ -33,7 +33,7 @@ def _headless(request: Request) -> Invocation:
         "claude", "-p", "--output-format", "stream-json", "--verbose",
         *_permission(request), *_common(request, strict=True), "--", request.prompt,
     )  # fmt: skip
-    # Left alone it tries a refused key again for minutes.
+    # By default it retries a refused key for minutes.
     env = {**_env(request), "CLAUDE_CODE_MAX_RETRIES": "3"}
     return Invocation(argv, env, _files(request))
 
@@ -62,7 +62,7 @@ def _common(request: Request, *, strict: bool) -> tuple[str, ...]:
 
 
 def _env(request: Request) -> dict[str, str]:
-    """It refuses to skip permissions as root unless told that it sits in a sandbox."""
+    """As root, Claude Code refuses to skip permissions unless IS_SANDBOX is set."""
     return _QUIET | ({"IS_SANDBOX": "1"} if request.as_root and request.mode is Mode.FULL_ACCESS else {})
 
 
@@ -71,7 +71,7 @@ def _files(request: Request) -> tuple[SeedFile, ...]:
 
 
 def _home(request: Request) -> SeedFile:
-    """The answers to its first questions, two of which would quit on a blind Enter."""
+    """Settings that answer its first questions in advance; for two of them a blind Enter would quit."""
     settings: dict[str, object] = {
         "hasCompletedOnboarding": True,
         "projects": {request.work_dir: {"hasTrustDialogAccepted": True}},

@@ -1,4 +1,4 @@
-"""The stream of Claude Code, which Qwen Code, Amp and Cursor speak too."""
+"""Parser for the output stream of Claude Code, which Qwen Code, Amp and Cursor also use."""
 
 from lamplighter.domain.sessions.presets.lines import Json, detail, failure, items, json_line, table, text, usage
 from lamplighter.domain.sessions.transcript import Failed, Parsed, SessionEvent, Text, ToolEnded, ToolStarted, TurnEnded
@@ -40,7 +40,7 @@ def _results(message: Json) -> tuple[SessionEvent, ...]:
 
 
 def _result(found: Json) -> tuple[SessionEvent, ...]:
-    """`subtype` says "success" even for errors of the service, so `is_error` decides."""
+    """The end of a turn; `is_error` decides, because `subtype` is "success" even for errors of the service."""
     ok = not found.get("is_error")
     counted = usage(
         table(found.get("usage")), read="input_tokens", written="output_tokens", cached="cache_read_input_tokens",

@@ -1,4 +1,4 @@
-"""Codex."""
+"""The preset of Codex."""
 
 import json
 from datetime import timedelta
@@ -17,7 +17,7 @@ from lamplighter.domain.sessions.presets.model import (
 
 
 def _headless(request: Request) -> Invocation:
-    """`resume` is a command of its own, with the options before it."""
+    """`resume` is a subcommand; the options must come before it."""
     resume = ("resume", request.resume) if request.resume else ()
     argv = (
         "codex", "exec", "--skip-git-repo-check", "--json",
@@ -30,12 +30,12 @@ def _interactive(request: Request) -> Invocation:
     resume = ("resume", request.resume) if request.resume else ()
     prompt = ("--", request.prompt) if request.prompt else ()
     asks = by_mode(request, ("--ask-for-approval", "on-request"), ("--ask-for-approval", "on-request"), ())
-    # Its app server would outlive every session and copy itself into each home.
+    # Without this its app server would outlive every session and copy itself into each home.
     argv = (
         "codex", "--disable", "daemon_auto_start",
         *_sandbox(request), *asks, *_common(request), *resume, *prompt,
     )  # fmt: skip
-    # The composer is drawn at once, but Enter is lost until the footer names the model.
+    # The composer is drawn at once, but it ignores Enter until the footer names the model.
     ready = Readiness(mark=request.model) if request.model else None
     return Invocation(argv, _env(request), takes_input=True, readiness=ready)
 
@@ -54,7 +54,7 @@ def _common(request: Request) -> tuple[str, ...]:
 
 
 def _mcp(request: Request) -> tuple[str, ...]:
-    """Without `required` it does not wait for the server, and the first request has no completion tool."""
+    """Without `required` Codex does not wait for the server, and its first request lacks the completion tool."""
     if request.mcp is None:
         return ()
     settings: dict[str, object] = {

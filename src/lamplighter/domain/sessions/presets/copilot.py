@@ -1,4 +1,4 @@
-"""Copilot CLI."""
+"""The preset of Copilot CLI."""
 
 import json
 

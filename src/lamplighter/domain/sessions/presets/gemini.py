@@ -1,4 +1,4 @@
-"""Gemini CLI and Qwen Code, which began as one."""
+"""The presets of Gemini CLI and Qwen Code, which have a common origin."""
 
 import json
 
@@ -34,9 +34,9 @@ def _common(request: Request) -> tuple[str, ...]:
 
 
 def _gemini(request: Request, *words: str, takes_input: bool) -> Invocation:
-    """Servers come from settings only; a file of the session's own is read as the system's settings.
+    """Gemini reads servers only from settings, so the session's own file is given as the system settings.
 
-    Gemini passes over such a file, with a warning, where others may write to a directory above it.
+    Gemini ignores such a file, with a warning, if other users may write to a directory above it.
     """
     argv = ("gemini", "--skip-trust", *_common(request), *words)
     if request.mcp is None:
@@ -48,7 +48,7 @@ def _gemini(request: Request, *words: str, takes_input: bool) -> Invocation:
 
 
 def _gemini_home(request: Request) -> tuple[SeedFile, ...]:
-    """A fresh home asks how to sign in, even where a key is given."""
+    """In a new home Gemini asks how to sign in, even if a key is given; this setting answers it."""
     if "GEMINI_API_KEY" not in request.env:
         return ()
     content = json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})

@@ -1,4 +1,4 @@
-"""goose."""
+"""The preset of goose."""
 
 import json
 
@@ -19,9 +19,9 @@ _RECIPE = "recipe.json"
 
 
 def _headless(request: Request) -> Invocation:
-    """Prompt and server go in a recipe: on its command line a server can be given no token.
+    """Prompt and server are passed in a recipe, because the command line cannot pass a server's token.
 
-    A session that goes on remembers its servers, and refuses to be given them again.
+    A resumed session remembers its servers and refuses to be given them again.
     """
     own = ("goose", "run", *_output(), *request.args, *_session(request))
     if request.resume:
@@ -36,7 +36,7 @@ def _interactive(request: Request) -> Invocation:
 
 
 def _session(request: Request) -> tuple[str, ...]:
-    """Its stream names no id, so a session is named by us."""
+    """The stream of goose reports no session id, so Lamplighter names the session."""
     if request.resume:
         return ("--resume", "--name", request.resume)
     return flag("--name", request.session)
@@ -54,7 +54,7 @@ def _recipe(request: Request) -> dict[str, object]:
             {"type": "streamable_http", "name": request.mcp.name, "description": "tools of this run",
              "uri": request.mcp.url, "headers": headers, "timeout": 60}
         )  # fmt: skip
-    # Double braces are its template syntax; parted, they stay what they are.
+    # `{{` and `{%` are template syntax in a recipe; with a space between the characters they are plain text.
     prompt = request.prompt.replace("{{", "{ {").replace("{%", "{ %")
     return {"version": "1.0.0", "title": "lamp", "description": "A run", "prompt": prompt, "extensions": extensions}
 

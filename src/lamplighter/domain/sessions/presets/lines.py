@@ -1,4 +1,4 @@
-"""Reading lines of JSON that programs print, and not minding what else they print."""
+"""Reads the lines of JSON that programs print, ignoring everything else they print."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 def json_line(line: str) -> Json | None:
-    """The object on a line; None for anything else, rubbish and half a line included."""
+    """The JSON object on a line; None for anything else, including garbage and incomplete lines."""
     text = line.strip()
     if not text.startswith("{"):
         return None
@@ -23,7 +23,7 @@ def json_line(line: str) -> Json | None:
 
 
 def plain(line: str) -> Parsed:
-    """For programs that print text only: every line that says something is text."""
+    """The parser for programs that print only text: every line that is not blank is a Text event."""
     text = line.rstrip("\r\n")
     return Parsed((Text(text),) if text.strip() else ())
 
@@ -49,7 +49,7 @@ def money(value: object) -> float | None:
 
 
 def detail(value: object) -> str:
-    """A short account of a tool's input or result."""
+    """A short description of a tool's input or result."""
     if isinstance(value, str):
         return value[:DETAIL]
     if isinstance(value, list):
@@ -62,7 +62,7 @@ def detail(value: object) -> str:
 
 
 def usage(found: Json, *, read: str, written: str, cached: str = "", cost: object = None) -> tuple[SessionEvent, ...]:
-    """The usage in a table, by its names there; nothing where it counts nothing."""
+    """The Usage event of a table whose keys have these names; empty if all counts are zero."""
     counted = Usage(number(found.get(read)), number(found.get(written)), number(found.get(cached)), money(cost))
     return () if counted in (Usage(), Usage(cost_usd=0.0)) else (counted,)
 

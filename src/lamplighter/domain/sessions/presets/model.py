@@ -1,4 +1,4 @@
-"""What a preset knows of its program, and what it makes of a request."""
+"""The types of presets: what a preset knows about its program, the request to start it, and the invocation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ TOKEN_VARIABLE = "LAMP_MCP_TOKEN"  # noqa: S105  the name of a variable, not a t
 
 
 class Mode(StrEnum):
-    """How much an agent may do unasked."""
+    """What an agent may do without asking."""
 
     APPROVAL = "approval"
     PLAN = "plan"
@@ -20,7 +20,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class McpServer:
-    """The tools of one run: an HTTP server with a token of its own."""
+    """The MCP server with the tools of one run: an HTTP URL with its own token."""
 
     url: str
     token: str
@@ -29,7 +29,7 @@ class McpServer:
 
 @dataclass(frozen=True)
 class Request:
-    """What a program is to be started for. `files_dir` is the session's own directory, for files it must read."""
+    """A request to start a program. `files_dir` is the session's own directory, for files the program must read."""
 
     work_dir: str
     files_dir: str
@@ -37,8 +37,8 @@ class Request:
     model: str = ""
     mode: Mode = Mode.FULL_ACCESS
     mcp: McpServer | None = None
-    session: str = ""  # a name for the session, for programs that do not tell theirs
-    resume: str = ""  # the program's own id, or that name, of the session to go on with
+    session: str = ""  # a name for the session, for programs that do not report an id
+    resume: str = ""  # the session to continue: the program's own id, or that name
     args: tuple[str, ...] = ()  # further arguments from the configuration
     as_root: bool = False
     env: Mapping[str, str] = field(default_factory=lambda: NOTHING)  # the environment it will have
@@ -52,12 +52,12 @@ class Place(StrEnum):
 
 class Writing(StrEnum):
     REPLACE = "replace"
-    MERGE_JSON = "merge_json"  # keys are added to what a person's file says; what it says already stays
+    MERGE_JSON = "merge_json"  # missing keys are added to an existing file; its own values stay
 
 
 @dataclass(frozen=True)
 class SeedFile:
-    """A file the program must find when it starts. Its mode is 0600: it may hold a token."""
+    """A file that must exist when the program starts. It is written with mode 0600, because it may contain a token."""
 
     place: Place
     path: str
@@ -71,8 +71,8 @@ class Invocation:
     env: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     files: tuple[SeedFile, ...] = ()
     takes_input: bool = False
-    nudge: str = ""  # the prompt, where the program takes none on its command line
-    readiness: Readiness | None = None  # where it depends on the request
+    nudge: str = ""  # the prompt, if the program takes none on its command line
+    readiness: Readiness | None = None  # set if it depends on the request
 
 
 Build = Callable[[Request], Invocation]
@@ -81,15 +81,15 @@ Parser = Callable[[str], Parsed]
 
 @dataclass(frozen=True)
 class Stopping:
-    """How it is ended for good. The whole tree of descendants is ended in any case."""
+    """What to know about stopping the program. All its descendants are stopped in any case."""
 
-    leaves_behind: tuple[str, ...] = ()  # words on the command line of helpers that outlive it on purpose
+    leaves_behind: tuple[str, ...] = ()  # words in the command lines of helpers that outlive the program by design
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One agent program. `keys` are the variables of the environment it may need, besides PATH and HOME."""
+    """One agent program. `keys` are the environment variables it may need besides PATH and HOME."""
 
     name: str
     title: str

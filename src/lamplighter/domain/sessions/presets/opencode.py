@@ -1,4 +1,4 @@
-"""opencode."""
+"""The preset of opencode."""
 
 import json
 
@@ -25,7 +25,7 @@ def _common(request: Request) -> tuple[str, ...]:
 
 
 def _env(request: Request) -> dict[str, str]:
-    """Settings by variable are laid over those in files, and are no file that two sessions would share."""
+    """Settings in a variable override those in files, and two sessions do not share them as they would a file."""
     settings: dict[str, object] = {"autoupdate": False}
     if request.mode is Mode.APPROVAL:
         settings["permission"] = {"edit": "ask", "bash": "ask"}

@@ -1,4 +1,4 @@
-"""Programs with little to say about them: Cline, OpenHands, Cursor, Amp, aider, and a plain shell."""
+"""Presets of programs that need little code: Cline, OpenHands, Cursor, Amp, aider, and a plain shell."""
 
 import json
 from datetime import timedelta
@@ -29,14 +29,14 @@ def _bearer(request: Request) -> dict[str, str]:
 def _cline(request: Request, *words: str, takes_input: bool) -> Invocation:
     mode = by_mode(request, ("--auto-approve", "false"), ("--plan",), ("--auto-approve", "true"))
     resume = flag("--id", request.resume)
-    # A prompt of one word would be taken for a command.
+    # Cline would take a prompt of one word for a command, so a space is added.
     prompt = ("--", request.prompt if " " in request.prompt else f"{request.prompt} ") if request.prompt else ()
     argv = ("cline", *words, *mode, *flag("--model", request.model), *resume, *request.args, *prompt)
     return Invocation(argv, {}, _cline_files(request), takes_input=takes_input)
 
 
 def _cline_files(request: Request) -> tuple[SeedFile, ...]:
-    """It reads servers from its home only, so two runs at once must not share one."""
+    """Cline reads servers only from its home, so two runs at the same time must not share a home."""
     if request.mcp is None:
         return ()
     server = {"type": "streamableHttp", "url": request.mcp.url, "headers": _bearer(request)}
@@ -55,7 +55,7 @@ CLINE = Preset(
     keys=("CLINE_API_KEY",),
     process_names=("cline", "node"),
     readiness=Readiness(delay=timedelta(seconds=8)),
-    can_resume=False,  # it takes an id, but its stream does not tell it
+    can_resume=False,  # it accepts an id, but its stream does not report one
     stopping=Stopping(leaves_behind=("--cline-hub-daemon",), note="Its hub outlives it in a session of its own."),
 )
 
@@ -133,7 +133,7 @@ CURSOR = Preset(
 
 
 def _amp(request: Request, *words: str, takes_input: bool, nudge: str = "") -> Invocation:
-    """Full access is a setting, in a file of the session's own."""
+    """Full access is a setting in the session's own settings file."""
     allow = request.mode is Mode.FULL_ACCESS
     files = [SeedFile(Place.FILES, "amp.json", json.dumps({"amp.dangerouslyAllowAll": allow}))]
     mcp: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The output streams of the other programs, a function each."""
+"""Parsers for the output streams of the other programs, one function each."""
 
 from lamplighter.domain.sessions.presets.lines import Json, detail, failure, items, json_line, plain, table, text, usage
 from lamplighter.domain.sessions.transcript import Failed, Parsed, SessionEvent, Text, ToolEnded, ToolStarted, TurnEnded
@@ -90,7 +90,7 @@ def opencode(line: str) -> Parsed:
             tokens = table(part.get("tokens"))
             counts = {**tokens, "cached": table(tokens.get("cache")).get("read")}
             used = usage(counts, read="input", written="output", cached="cached", cost=part.get("cost"))
-            # Every other reason is followed by a further step.
+            # After any other reason another step follows.
             ended = (TurnEnded(reason="stop"),) if part.get("reason") == "stop" else ()
             return Parsed((*used, *ended), session_id)
         case "error":
@@ -100,7 +100,7 @@ def opencode(line: str) -> Parsed:
 
 
 def _opencode_tool(part: Json) -> tuple[SessionEvent, ...]:
-    """Told once, when it is over: its beginning and end come together."""
+    """The stream reports a tool only when it has ended, so its start and end are reported together."""
     state, tool_id = table(part.get("state")), text(part.get("callID"))
     started = ToolStarted(tool_id, text(part.get("tool")), detail(state.get("input")))
     gave = state.get("output") or state.get("error")
@@ -117,7 +117,7 @@ def goose(line: str) -> Parsed:
             return Parsed(failure(found.get("error") or found.get("message")))
         case "complete":
             used = usage(found, read="input_tokens", written="output_tokens", cached="cache_read_input_tokens")
-            return Parsed((*used, TurnEnded()))  # said after errors, too
+            return Parsed((*used, TurnEnded()))  # `complete` also comes after errors
     return Parsed()
 
 
@@ -193,7 +193,7 @@ def _cline_result(found: Json) -> tuple[SessionEvent, ...]:
 
 
 def openhands(line: str) -> Parsed:
-    """Objects of one line each, between lines of coloured text, which say nothing that they do not."""
+    """One JSON object per line, between lines of coloured text that add no information."""
     found = json_line(line) or {}
     call_id = text(found.get("tool_call_id"))
     match found.get("kind"):
