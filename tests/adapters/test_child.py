@@ -3,8 +3,10 @@
 import asyncio
 import os
 import sys
+import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +25,7 @@ from lamplighter.adapters.processes.child import (
 )
 from lamplighter.adapters.processes.table import ENV_CHILD_ID, all_processes, identity_of
 from lamplighter.adapters.processes.watch import all_ended
+from lamplighter.testing.few_descriptors import only
 
 WITHIN = 60
 LONG = timedelta(seconds=WITHIN)
@@ -238,3 +241,38 @@ async def test_a_child_carries_the_id_of_its_call(run: Run, shell: Shell) -> Non
     ids = [(await run(shell(f"echo ${ENV_CHILD_ID}"))).output for _ in range(2)]
     assert ids[0] != ids[1]
     assert all(len(one.strip()) == 16 for one in ids)
+
+
+async def test_helpers_are_ended_also_where_the_system_gives_no_pidfd(
+    run: Run, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    assert (await run(replace(shell("sleep 600 & echo done"), ends_helpers=True))).output == b"done\n"
+    assert await shell.is_gone()
+
+
+async def test_a_child_past_its_limit_is_ended_also_without_free_descriptors(shell: Shell) -> None:
+    """Its tree cannot be looked at then; its process group is killed, and the limit is what is told."""
+    call = replace(shell("exec 2>/dev/null; sleep 600"), limit=timedelta(seconds=0.3))
+    with descriptors_gone_meanwhile(0.1), pytest.raises(TookTooLong):
+        run_child_here(call)
+    assert await shell.is_gone()
+
+
+@contextmanager
+def descriptors_gone_meanwhile(after: float) -> Iterator[None]:
+    """All free descriptors are taken by another thread a moment later."""
+    over = threading.Event()
+
+    def take() -> None:
+        time.sleep(after)
+        with only(0):
+            over.wait(WITHIN)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

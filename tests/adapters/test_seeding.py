@@ -80,3 +80,12 @@ def test_no_place_is_left_by_dots(tmp_path: Path, place: Place) -> None:
     with pytest.raises(SeedRefused):
         write_seeds([SeedFile(place, "deep/../../x", "x")], places(tmp_path))
     assert not (tmp_path / "x").exists()
+
+
+def test_a_file_that_nobody_can_read_is_refused_or_left(tmp_path: Path) -> None:
+    (tmp_path / "home/settings.json").mkdir(parents=True)  # as unreadable to root as to others
+    seed = SeedFile(Place.HOME, "settings.json", "{}", Writing.MERGE_JSON)
+    with pytest.raises(SeedRefused, match="cannot be read"):
+        write_seeds([seed], places(tmp_path))
+    write_seeds([seed], places(tmp_path), keep_unreadable=True)
+    assert (tmp_path / "home/settings.json").is_dir()

@@ -24,6 +24,8 @@ async def test_a_link_that_leads_out_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "artifacts/runs/run_1").symlink_to(outside)
     artifacts = LocalArtifacts(tmp_path / "artifacts")
     with pytest.raises(ArtifactsUnavailable, match="leads out"):
+        await artifacts.put("runs/run_1/deep/er.json", b"mine", content_type=JSON_TYPE)
+    with pytest.raises(ArtifactsUnavailable, match="leads out"):
         await artifacts.get(KEY)
     with pytest.raises(ArtifactsUnavailable, match="leads out"):
         await artifacts.put(KEY, b"mine", content_type=JSON_TYPE)

@@ -129,10 +129,9 @@ def templates() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def switch_pause(city: OpenCity, *, paused: bool) -> bool:
+def pause(city: OpenCity) -> bool:
     """False if nothing had to change."""
-    changed: bool = city.store.transact(editing.pause if paused else editing.resume, act=city.act())
-    return changed
+    return city.store.transact(editing.pause, act=city.act())
 
 
 def in_step(city: OpenCity) -> Rules:

@@ -1,14 +1,16 @@
 """Commands that change city.toml: they edit the user's text in place and restore it if the result is invalid."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from lamplighter.adapters.files import edit
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.app.wiring import OpenCity
+from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import Rig
 from lamplighter.kit.errors import Conflict, Kind, LampError
+from lamplighter.services.automations import editing
+from lamplighter.store.tx import Tx
 
 
 def suspend_city(city: OpenCity) -> bool:
@@ -20,24 +22,29 @@ def suspend_city(city: OpenCity) -> bool:
     return changed
 
 
-def resume_city(city: OpenCity, lift_pause: Callable[[], bool]) -> list[str]:
-    """Lift suspension and pause; returns what was lifted. Raises NotEditable before anything is lifted.
+def resume_city(city: OpenCity) -> list[str]:
+    """Lift suspension and pause, both or neither; returns what was lifted. Raises NotEditable.
 
-    If lifting the pause or recording the event fails, the suspension is put back. With a broken city.toml the pause can
+    The file is edited first, and put back if the store does not take the rest. With a broken city.toml the pause can
     still be lifted, provided that the configuration in force is not suspended.
     """
     suspended = city.config.city.workspace.suspended
     change = edit.suspend_city(editable(city), suspended=False) if suspended or city.in_force.problem is None else None
     resumed = change is not None and apply_edit(city, change)
     try:
-        lifted = ["pause"] if lift_pause() else []
-        if resumed:
-            _tell(city, "city.resumed", city.config.city.name)
+        lifted = city.store.transact(_lift_pause, city.act(), city.config.city.name if resumed else None)
     except LampError:
         if resumed and change is not None:
             edit.apply(edit.Edit(change.file, change.after, change.before))
         raise
-    return [*lifted, *(["suspension"] if resumed else [])]
+    return [*(["pause"] if lifted else []), *(["suspension"] if resumed else [])]
+
+
+def _lift_pause(tx: Tx, act: Act, resumed: str | None) -> bool:
+    """In the same transaction the event about a suspension that was lifted, under the city's name."""
+    if resumed is not None:
+        tx.events.append(act.event("city.resumed", subject=resumed))
+    return editing.resume(tx, act=act)
 
 
 def switch_rig(city: OpenCity, name: str, *, suspended: bool) -> bool:

@@ -72,13 +72,13 @@ class Lifetime:
         self.told.set()
 
 
-async def if_possible(stop_after_grace: Callable[..., Awaitable[object]], *args: Any) -> None:
+async def if_possible(step: Callable[..., Awaitable[object]], *args: Any) -> None:
     """Run one step of a shutdown; a LampError is logged, not raised.
 
     A process must be able to stop while its database is unreachable; the next process expires what it still held.
     """
     try:
-        await stop_after_grace(*args)
+        await step(*args)
     except LampError as error:
         log.get().warning("stop.incomplete", error=error.message)
 

@@ -19,9 +19,9 @@ def suspend() -> None:
 @click.command("pause", cls=LampCommand, context_settings=CONTEXT)
 def pause() -> None:
     """Stop all firing at once, and start no run; those under way go on. `lamp resume` lifts it."""
-    from lamplighter.app.automation_commands import switch_pause
+    from lamplighter.app.automation_commands import pause as pause_city
 
-    changed = switch_pause(city(), paused=True)
+    changed = pause_city(city())
     text = "Paused: nothing fires until `lamp resume`." if changed else "The city was paused already."
     output.record({"paused": True, "changed": changed}, text)
 
@@ -29,11 +29,10 @@ def pause() -> None:
 @click.command("resume", cls=LampCommand, context_settings=CONTEXT)
 def resume() -> None:
     """Lift the city's pause and suspension, and say which."""
-    from lamplighter.app.automation_commands import switch_pause
     from lamplighter.app.edits import resume_city
 
     opened = city(tells_problems=True)
-    lifted = resume_city(opened, lambda: switch_pause(opened, paused=False))
+    lifted = resume_city(opened)
     if opened.in_force.note is not None:
         output.note(opened.in_force.note)
     text = f"Lifted: {' and '.join(lifted)}." if lifted else "The city was neither paused nor suspended."

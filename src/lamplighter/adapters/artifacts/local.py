@@ -34,7 +34,7 @@ class LocalArtifacts:
 
     def _put(self, key: str, content: bytes) -> None:
         with self._told():
-            path = self._path(key)
+            path = self._inside(self._path(key))  # before a directory is made, and after it
             path.parent.mkdir(parents=True, exist_ok=True)
             self._inside(path)
             handle, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=path.parent)

@@ -68,6 +68,8 @@ def _object(path: Path) -> dict[str, Any]:
         found = json_text.parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise SeedRefused(f"{path} cannot be read: {error.strerror}.", hint="Mend or remove it.") from error
     except ValueError as error:
         raise SeedRefused(f"{path} is not JSON: {error}.", hint="Mend or remove it.") from error
     if not isinstance(found, dict):

@@ -34,6 +34,7 @@ GRACE = timedelta(milliseconds=200)
 _REAP_SECONDS = 5.0
 _GLANCE_SECONDS = 0.05
 _CHUNK = 1 << 16
+_FOR_A_LOOK = 6
 _LARGEST_PIPE = 1 << 20
 
 
@@ -244,7 +245,7 @@ class _Exchange:
             for key, _ in self._selector.select(min(left, _GLANCE_SECONDS) if glance else left):
                 if not key.data(key.fd):
                     self._close(key.fileobj)
-            if glance and self._process.poll() is not None:
+            if glance and _has_ended(self._process):
                 self._ended = True
 
     def _close(self, pipe: object) -> None:
@@ -299,6 +300,13 @@ def _read(fd: int) -> bytes | None:
         return None
 
 
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Asked without reaping it where the system can: its number stays its own until its group has been ended."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def _pidfd(pid: int) -> int:
     """A descriptor that becomes readable when the child ends; -1 when the system gives none."""
     try:
@@ -322,21 +330,34 @@ def _end_tree(process: "subprocess.Popen[bytes]", child_id: str) -> None:
 
     from lamplighter.adapters.processes.tree import ProcessTable, end_all, members
 
-    who = identity_of(process.pid)
-    roots = (who,) if who is not None else ()
-
     async def end() -> None:
-        table = ProcessTable()
+        table, who = ProcessTable(), identity_of(process.pid)
+        roots = (who,) if who is not None else ()
         for _ in range(2):  # a process in the middle of exec has no environment to be recognised by
             await end_all(table, lambda found: members(found, roots, _CarriesId(child_id)), grace=GRACE)
 
     try:
+        _need_descriptors()
         with ThreadPoolExecutor(1) as thread:  # this thread may have a running event loop
             thread.submit(lambda: asyncio.run(end())).result()
+    except (descriptors.OutOfDescriptors, OSError) as error:
+        from lamplighter.kit import log  # commands do without it
+
+        log.get().warning("child.only_its_group_ended", pid=process.pid, error=str(error))
     finally:
         _kill_group(process)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_REAP_SECONDS)
+
+
+def _need_descriptors() -> None:
+    """Raises OSError unless an event loop can be made and a process looked at: half a loop cannot be closed cleanly."""
+    opened: list[int] = []
+    try:
+        opened.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_FOR_A_LOOK))
+    finally:
+        for fd in opened:
+            os.close(fd)
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:
