@@ -185,7 +185,7 @@ def test_a_pooler_by_transaction_is_refused_with_a_sentence(
 def test_a_vigil_whose_connection_was_cut_watches_on(postgres_place: PostgresUrl) -> None:
     proofs = open_proofs(postgres_place)
     proofs.hold("own_1")
-    vigil = PostgresDeathWatch(postgres_place.url)
+    death_watch = PostgresDeathWatch(postgres_place.url)
     try:
         with psycopg.connect(postgres_place.url, autocommit=True) as other:
             other.execute(
@@ -193,12 +193,12 @@ def test_a_vigil_whose_connection_was_cut_watches_on(postgres_place: PostgresUrl
                 "WHERE application_name = 'lamplighter vigil' AND datname = current_database()"
             )
         with pytest.raises(StoreUnavailable):
-            vigil.ended("own_1", within=0.05)
-        assert not vigil.ended("own_1", within=0.05)
+            death_watch.ended("own_1", within=0.05)
+        assert not death_watch.ended("own_1", within=0.05)
         proofs.release("own_1")
-        assert vigil.ended("own_1", within=30)
+        assert death_watch.ended("own_1", within=30)
     finally:
-        vigil.close()
+        death_watch.close()
 
 
 def test_a_direct_store_whose_connection_was_cut_works_on(postgres_url: str) -> None:

@@ -12,7 +12,7 @@ from lamplighter.daemon.cluster.peer_watch import PeerWatch
 from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.services import owners
-from lamplighter.store.engine.death_watch import PostgresDeathWatch, open_vigil
+from lamplighter.store.engine.death_watch import PostgresDeathWatch, open_death_watch
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import ProofLost
 from lamplighter.store.owners import Owner
@@ -51,7 +51,7 @@ async def register(store: Store, name: str) -> None:
 
 
 def test_files_need_no_vigil(sqlite_place: SqliteUrl) -> None:
-    assert open_vigil(sqlite_place) is None
+    assert open_death_watch(sqlite_place) is None
 
 
 async def test_a_death_ends_the_wait_and_the_dead_are_buried(postgres_place: PostgresUrl, store: Store) -> None:
@@ -111,25 +111,25 @@ async def test_a_watchman_taken_for_dead_says_so(postgres_place: PostgresUrl, st
 
 def test_a_wait_that_is_cut_short_at_any_moment_keeps_nobody_alive(postgres_place: PostgresUrl) -> None:
     """The order may come while it waits, as the lock falls to it, or late, in the middle of its next wait."""
-    vigil, proofs = PostgresDeathWatch(postgres_place.url), open_proofs(postgres_place)
+    death_watch, proofs = PostgresDeathWatch(postgres_place.url), open_proofs(postgres_place)
     over = threading.Event()
 
     def cut_all_the_time() -> None:
         while not over.is_set():
-            vigil.cut_short()
+            death_watch.cut_short()
 
     cutting = threading.Thread(target=cut_all_the_time)
     cutting.start()
     try:
         answers = set()
         for _ in range(300):
-            answers.add(vigil.ended("own_dead", within=0.05))
+            answers.add(death_watch.ended("own_dead", within=0.05))
             assert proofs.dead("own_dead")
         assert True in answers
     finally:
         over.set()
         cutting.join()
-        vigil.close()
+        death_watch.close()
         proofs.close()
 
 

@@ -17,7 +17,7 @@ from lamplighter.domain.city.model import City
 from lamplighter.domain.cluster.nodes import Node, NodeTaken
 from lamplighter.kit.errors import Unavailable
 from lamplighter.services import nodes, owners
-from lamplighter.store.engine.death_watch import open_vigil
+from lamplighter.store.engine.death_watch import open_death_watch
 from lamplighter.store.engine.liveness import Proofs
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreLost, StoreSaved
@@ -110,11 +110,11 @@ def peer_watch(stack: AsyncExitStack, member: Membership, opened: OpenCity) -> P
 
     None on SQLite, where proofs of life are file locks that every patrol checks.
     """
-    vigil = open_vigil(member.place)
-    if vigil is None:
+    death_watch = open_death_watch(member.place)
+    if death_watch is None:
         return None
-    stack.callback(vigil.close)
-    found = PeerWatch(member.store, opened.clock, member.proofs, vigil, member.owner.id, member.owner.kind)
+    stack.callback(death_watch.close)
+    found = PeerWatch(member.store, opened.clock, member.proofs, death_watch, member.owner.id, member.owner.kind)
     found.listen(member.wakes)
     return found
 

@@ -153,7 +153,7 @@ class _Process:
         async with AsyncExitStack() as stack:
             stack.callback(self._listener.close)
             controller, report = await self._build(stack)
-            patrol = self._tower.patrol
+            patrol = self._patrol_parts.patrol
             patrol.one_pass = True
             firing = {phase.name for phase in self._loops.phases(report.config.city)}
             controller.ticks.phases = [phase for phase in controller.ticks.phases if phase.name not in firing]
@@ -204,7 +204,7 @@ class _Process:
         if self._shared:
             await self._rig_claims.tick()
         log_synced(await store.transact(self._loops.write, await self._declared(config)))
-        self._tower = await build_patrol(stack, self._opened, config, store, node.name)
+        self._patrol_parts = await build_patrol(stack, self._opened, config, store, node.name)
         self._config_watch = self._reloading(controller, config)
         self._reloader = self._config_watch.reloader
         await self._reloader.begin(found.problem)
@@ -249,7 +249,7 @@ class _Process:
             def swap() -> None:
                 self._opened.use(InForce(new))
                 self._loops.active.swap(new.city, declared.rules)
-                self._tower.patrol.swap(agents)
+                self._patrol_parts.patrol.swap(agents)
                 controller.ticks.swap(phases, new.city.daemon.patrol_interval)
                 watch.refresh(new.sources)
                 log_synced(reports[0])
@@ -262,7 +262,7 @@ class _Process:
         return ConfigWatch(watch, reloader, controller.ticks)
 
     def _phases(self, controller: Controller, config: LoadedCity) -> list[Phase]:
-        agents = agent_phases(self._tower.patrol)
+        agents = agent_phases(self._patrol_parts.patrol)
         own = [*controller.phases(config.city), *self._nodes.phases(config.city)]
         shared = [self._rig_claims.phase(), self._nodes.for_node(self._loops.tidy_phase())] if self._shared else []
         return [self._config_watch.phase(), *agents, *shared, *own]
@@ -287,7 +287,7 @@ class _Process:
 
     async def _supervise(self, controller: Controller) -> None:
         children = [
-            Child("patrol", self._tower.patrol.run),
+            Child("patrol", self._patrol_parts.patrol.run),
             Child("ticks", controller.ticks.loop),
             Child("watch", self._config_watch.run, stop=self._config_watch.stop),
             Child("http", self._http.run, stop=self._http.stop),
@@ -299,10 +299,12 @@ class _Process:
 
     async def _stop_sessions(self) -> None:
         """Stop every session that the city started. Raises SessionsLeft for those that do not stop."""
-        await self._tower.patrol.close()
+        await self._patrol_parts.patrol.close()
         within = self._reloader.current.city.daemon.shutdown_timeout
         spared = await self._spared()
-        stopped = await stop_all(self._tower.provider, self._tower.patrol_history, within=within, spared=spared)
+        stopped = await stop_all(
+            self._patrol_parts.provider, self._patrol_parts.patrol_history, within=within, spared=spared
+        )
         log.get().info("agents.stopped", count=len(stopped.agents))
         if stopped.left:
             raise SessionsLeft(stopped.left)
@@ -315,7 +317,7 @@ class _Process:
         try:
             return await owners.runs_of_the_living(self._member.store, self._member.proofs, self._member.owner.id)
         except LampError:
-            seen = await self._tower.provider.seen()
+            seen = await self._patrol_parts.provider.seen()
             return frozenset(name for name, session in seen.items() if session.meta.get(meta.RUN))
 
     async def _tell(self, event_type: str, controller: Controller, payload: Mapping[str, Any]) -> None:
@@ -323,7 +325,7 @@ class _Process:
         await controller.store.transact(lambda tx: tx.events.append(fact))
 
     async def _verb_agents(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
-        patrol = self._tower.patrol
+        patrol = self._patrol_parts.patrol
         view = View(
             patrol.roster, patrol.sight, patrol.patrol_history.histories, patrol.verdicts, self._clock.now(), kept=True
         )
@@ -354,12 +356,12 @@ class _Process:
             city.close()
 
     async def _verb_unquarantine(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._tower.patrol.patrol_history.cleared(_session(request))
-        self._tower.patrol.look_soon()
+        self._patrol_parts.patrol.patrol_history.cleared(_session(request))
+        self._patrol_parts.patrol.look_soon()
         return {"ok": True}
 
     async def _verb_kill(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        killed = await self._tower.patrol.kill(_session(request), str(request.get("by", "somebody")))
+        killed = await self._patrol_parts.patrol.kill(_session(request), str(request.get("by", "somebody")))
         return {"killed": killed}
 
     async def _verb_stop(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -378,7 +380,7 @@ class _Process:
                 "api": self._http.url,
                 "config_error": self._reloader.error,
                 "descriptors": {"open": descriptors.count_open(), "limit": descriptors.limit()},
-                "problems": self._store_problem() | controller.ticks.problems | self._tower.patrol.problems,
+                "problems": self._store_problem() | controller.ticks.problems | self._patrol_parts.patrol.problems,
             }
 
         return status

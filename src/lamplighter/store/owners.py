@@ -18,7 +18,7 @@ ON_NODE = f"SELECT {_COLUMNS} FROM owners WHERE city_id = :city AND node = :node
 PLACE = "UPDATE owners SET node = :node, rigs = :rigs WHERE city_id = :city AND id = :id"
 REMOVE = "DELETE FROM owners WHERE city_id = :city AND id = :id"
 # The indexes runs_leased and outbox_claimed serve these: few rows at any time.
-GHOSTS = """
+STALE_CLAIMS = """
     SELECT DISTINCT lease_owner AS id FROM runs WHERE city_id = :city AND lease_owner IS NOT NULL
         AND lease_owner NOT IN (SELECT id FROM owners WHERE city_id = :city)
     UNION
@@ -78,7 +78,7 @@ class Owners:
 
     def stale_claims(self) -> list[str]:
         """Names that hold a lease or claim but are not registered: they wrote it after they were expired."""
-        return sorted(row["id"] for row in self._db.rows(GHOSTS, {"city": self._city}))
+        return sorted(row["id"] for row in self._db.rows(STALE_CLAIMS, {"city": self._city}))
 
 
 def _owner(row: Row) -> Owner:

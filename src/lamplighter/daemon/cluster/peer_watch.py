@@ -27,7 +27,7 @@ class PeerWatch:
     store: Store
     clock: Clock
     proofs: Proofs
-    vigil: PostgresDeathWatch
+    death_watch: PostgresDeathWatch
     me: str
     actor: str
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -68,13 +68,13 @@ class PeerWatch:
         """Whether `other` died while watched; cut short when a process joins or leaves, since the ring changes then."""
         within = UNEASY if self._uneasy else WATCH
         waiting = asyncio.get_running_loop().run_in_executor(
-            self.vigil.thread, lambda: self.vigil.ended(other, within=within.total_seconds())
+            self.death_watch.thread, lambda: self.death_watch.ended(other, within=within.total_seconds())
         )
         woken = asyncio.ensure_future(self._changed())
         try:
             await asyncio.wait({waiting, woken}, return_when=asyncio.FIRST_COMPLETED)
             while not waiting.done():
-                await asyncio.to_thread(self.vigil.cut_short)
+                await asyncio.to_thread(self.death_watch.cut_short)
                 await asyncio.wait({waiting}, timeout=UNEASY.total_seconds())
             return waiting.result()
         finally:
@@ -92,4 +92,4 @@ class PeerWatch:
         return [owner.id for owner in buried]
 
     def close(self) -> None:
-        self.vigil.close()
+        self.death_watch.close()

@@ -18,7 +18,7 @@ class ItemGroup(StrEnum):
     NOTIFY = "notify"
 
 
-LANES: Mapping[ItemKind, ItemGroup] = {
+GROUP_OF_KIND: Mapping[ItemKind, ItemGroup] = {
     ItemKind.ENQUEUE_ENRICH: ItemGroup.ENRICH,
     ItemKind.ENQUEUE_EXECUTE: ItemGroup.EXECUTE,
     ItemKind.COOK: ItemGroup.EXECUTE,
@@ -40,7 +40,7 @@ def limit_of(group: ItemGroup, workers: Workers) -> int:
 
 def left_out(workers: Workers) -> frozenset[str]:
     """Kinds of items whose limit is 0: a process with this configuration takes none of them."""
-    return frozenset(kind.value for kind, group in LANES.items() if limit_of(group, workers) == 0)
+    return frozenset(kind.value for kind, group in GROUP_OF_KIND.items() if limit_of(group, workers) == 0)
 
 
 @dataclass
@@ -57,7 +57,7 @@ class GroupLimits:
 
         The limit counts as at least 1, so that claimed items are handled even if it was set to 0 meanwhile.
         """
-        group = LANES.get(kind)
+        group = GROUP_OF_KIND.get(kind)
         if group is None:
             yield
             return

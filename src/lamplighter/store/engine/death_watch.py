@@ -63,5 +63,5 @@ class PostgresDeathWatch:
         self._connection.close()
 
 
-def open_vigil(place: Place) -> PostgresDeathWatch | None:
+def open_death_watch(place: Place) -> PostgresDeathWatch | None:
     return PostgresDeathWatch(place.url) if isinstance(place, PostgresUrl) else None

@@ -49,7 +49,7 @@ class PostgresStore:
         except BaseException:
             first.close()
             raise
-        self._postman = Notifier(url, city, wakes)
+        self._notifier = Notifier(url, city, wakes)
         lines = [first, *(_Line(url, city, None) for _ in range(WRITERS + READERS - 1))]
         self._threads = [_thread(self._write, line) for line in lines[:WRITERS]]
         self._threads += [_thread(self._serve_reads, line) for line in lines[WRITERS:]]
@@ -78,7 +78,7 @@ class PostgresStore:
         self._reads.close()
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
-        await asyncio.to_thread(self._postman.close)
+        await asyncio.to_thread(self._notifier.close)
 
     def _answer(self, jobs: JobPool, fn: Callable[..., Any], args: Any, kwargs: Any) -> Answer:
         if self._closed:
@@ -107,7 +107,7 @@ class PostgresStore:
 
     def _settle(self, outcomes: list[Outcome], wakes: set[str]) -> None:
         deliver(outcomes)
-        self._postman.post(wakes)
+        self._notifier.post(wakes)
 
     def _group(self, line: "_Line", jobs: list[Job]) -> list[Job]:
         """Commit and answer `jobs` together; returns those to run alone: they block others, or the group failed."""
