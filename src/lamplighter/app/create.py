@@ -7,12 +7,13 @@ from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths, lay_out, make_file
 from lamplighter.adapters.files.layers import load_city
-from lamplighter.app.membership import migrate_own
+from lamplighter.adapters.files.lock import ControllerRunning, controller_pid
+from lamplighter.app.membership import migrate_own, need_no_copy
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, host, locate
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
-from lamplighter.store.url import migrate, open_direct, parse_store_url
+from lamplighter.store.url import SqliteUrl, migrate, open_direct, parse_store_url
 
 
 def create_city(
@@ -36,6 +37,8 @@ def create_city(
     place = parse_store_url(city.store.url, paths.runtime)
     if made_before and not new_database:
         migrate_own(place, paths.city_id())
+    elif made_before and isinstance(place, SqliteUrl):
+        made += _new_database(paths, place)
     else:
         migrate(place)
     store = open_direct(place, paths.city_id())
@@ -44,6 +47,21 @@ def create_city(
     finally:
         store.close()
     return made, city.name
+
+
+def _new_database(paths: CityPaths, place: SqliteUrl) -> list[Path]:
+    """An empty database where the city's own is lost; returns what was made.
+
+    Raises ControllerRunning, because files must not change under a daemon, and StoreSaved while a copy of what was lost
+    lies there: whoever wants to begin anew puts it elsewhere first.
+    """
+    pid = controller_pid(paths.lock)
+    if pid is not None:
+        raise ControllerRunning(str(pid or ""))
+    need_no_copy(place)
+    lost = not place.path.exists() or place.path.stat().st_size == 0
+    migrate(place)
+    return [place.path] if lost else []
 
 
 def prepare_start(settings: Settings) -> CityPaths:

@@ -75,9 +75,7 @@ def migrate_own(place: Place, city: str) -> None:
     if not isinstance(place, SqliteUrl):
         migrate(place)
         return
-    copies = sorted(place.runtime.glob(f"{SAVED_COPY}.*"))
-    if copies:
-        raise StoreSaved(str(place), str(copies[-1]))
+    need_no_copy(place)
     migrate(place, make=False)
     store = open_direct(place, city)
     try:
@@ -85,6 +83,21 @@ def migrate_own(place: Place, city: str) -> None:
             raise StoreLost(str(place), "The city is not in the database")
     finally:
         store.close()
+
+
+def need_database(place: Place) -> None:
+    """Raises StoreLost or StoreSaved where a start would be refused for it, so that nothing is stopped in vain."""
+    if isinstance(place, SqliteUrl):
+        need_no_copy(place)
+        if not place.path.exists():
+            raise StoreLost(str(place), "There is no database at")
+
+
+def need_no_copy(place: SqliteUrl) -> None:
+    """Raises StoreSaved while a copy lies there that a daemon saved of a lost database."""
+    copies = sorted(place.runtime.glob(f"{SAVED_COPY}.*"))
+    if copies:
+        raise StoreSaved(str(place), str(copies[-1]))
 
 
 async def join(

@@ -3,18 +3,35 @@
 from typing import Any
 
 from lamplighter.adapters.control import ask
-from lamplighter.adapters.files.city import city_at, find_city
+from lamplighter.adapters.files.city import CityPaths, city_at, find_city
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.app.settings import Settings
 from lamplighter.kit.errors import Unavailable
 
 
 def running_status(settings: Settings) -> dict[str, Any] | None:
-    """The shape of `lamp status --json`; None if no controller runs or it does not answer."""
+    """The shape of `lamp status --json`; None if no controller runs or it does not answer.
+
+    Raises Unavailable if the controller runs without its database, which then nobody can read.
+    """
     paths = city_at(settings.city) if settings.city is not None else find_city(settings.cwd)
     if controller_pid(paths.lock) is None:
         return None
     try:
         return ask(paths.socket, "overview", within=5.0)
-    except Unavailable:  # another version, or busy: the caller reads the store instead
+    except Unavailable:  # another version, busy, or without its database
+        lost = _lost_database(paths)
+        if lost is None:
+            return None  # the caller reads the store instead
+    raise Unavailable(
+        f"The city runs and its agents are looked after, but its database is lost: {lost}",
+        hint="`lamp stop`, put the file or what was saved of it in place, then `lamp daemon start`.",
+    )
+
+
+def _lost_database(paths: CityPaths) -> str | None:
+    try:
+        found: str | None = ask(paths.socket, "status", within=2.0)["problems"].get("database")
+    except (Unavailable, KeyError):
         return None
+    return found

@@ -159,8 +159,10 @@ def stop_and_tell(within: str | None) -> None:
 def restart(within: str | None) -> None:
     """Stop the city and start it again: in the background where a daemon ran, else once, as `lamp start` does."""
     from lamplighter.app.background import start_background
+    from lamplighter.app.membership import need_database
     from lamplighter.app.status import stop_city
 
+    need_database(city().place)  # a city that could not be started again is not stopped
     done = stop_city(city(), within=within)
     if done.pid is None:
         _start_once()
