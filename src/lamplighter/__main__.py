@@ -1,9 +1,11 @@
 """The way in: `lamp`, or `python -m lamplighter`."""
 
+import os
 import sys
 
 
 def main() -> None:
+    _open_closed_streams()
     if sys.argv[1:] == ["--version"]:  # scripts ask this often; it needs nothing else loaded
         from lamplighter import __version__
 
@@ -12,6 +14,17 @@ def main() -> None:
     from lamplighter.cli.main import run
 
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_closed_streams() -> None:
+    """Open standard streams that were closed (`lamp status >&-`) on nothing.
+
+    Otherwise the next file that is opened, such as the database, gets the number of one, and all that is printed to it.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 if __name__ == "__main__":

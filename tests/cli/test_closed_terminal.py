@@ -26,3 +26,18 @@ def test_a_city_whose_reader_left_stops_on_a_signal_with_its_agents(tmp_path: Pa
     assert events.json, events.err
     left = subprocess.run(["pgrep", "-f", f"{root}/agents/"], capture_output=True, check=False)
     assert left.stdout == b""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_whose_standard_streams_are_closed_goes_on(tmp_path: Path, closed: str) -> None:
+    root = tmp_path / "town"
+    assert here("init", str(root), "--demo").code == 0
+    script = f'"$0" -m lamplighter status --city "$1" {closed}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable, str(root)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -124,7 +124,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _coloured(cells: Sequence[str], widths: Sequence[int]) -> str:
     line = _line(cells, widths)
-    if sys.stdout is None or not sys.stdout.isatty():  # none where it was closed
+    if not sys.stdout.isatty():
         return line
     parts = [
         click.style(cell.ljust(width), fg=_STATE_COLOURS.get(cell)) for cell, width in zip(cells, widths, strict=True)
