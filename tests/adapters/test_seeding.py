@@ -1,5 +1,6 @@
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,14 @@ def test_a_file_that_nobody_can_read_is_refused_or_left(tmp_path: Path) -> None:
         write_seeds([seed], places(tmp_path))
     write_seeds([seed], places(tmp_path), keep_unreadable=True)
     assert (tmp_path / "home/settings.json").is_dir()
+
+
+def test_programs_that_start_side_by_side_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    def add(number: int) -> None:
+        content = json.dumps({"projects": {f"/{number}": {"trust": True}}})
+        write_seeds([SeedFile(Place.HOME, ".claude.json", content, Writing.MERGE_JSON)], places(tmp_path))
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(add, range(60)))
+    assert len(json.loads((tmp_path / "home/.claude.json").read_text())["projects"]) == 60
+    assert [path.name for path in (tmp_path / "home").iterdir()] == [".claude.json"]

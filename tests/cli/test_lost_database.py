@@ -66,5 +66,8 @@ def test_beside_a_daemon_that_lost_its_database_status_tells_it_and_a_restart_st
             pass  # it looks every second; the test's limit bounds this
         told = one_sentence(lamp("status", cwd=town), 5)
         assert "its database is lost" in told
+        state = lamp("daemon", "status", "--json", cwd=town)
+        assert (state.code, state.json["pid"]) == (0, pid)
+        assert "lamp.db" in state.json["problems"]["database"]
         one_sentence(lamp("restart", cwd=town), 5)
         assert ask(town / ".gc/controller.sock", "status")["pid"] == pid

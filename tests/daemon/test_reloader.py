@@ -269,3 +269,29 @@ async def test_reloads_under_load_lose_no_tick(bench: Bench, fake_clock: FakeClo
             await ticks.tick()
     assert len(bench.swapped) == 60
     assert done == list(range(60))
+
+
+async def test_files_that_the_machine_could_not_read_just_now_are_read_again(bench: Bench) -> None:
+    load, failing = bench.reloader.load, [OSError(24, "Too many open files")]
+
+    def loads() -> LoadedCity:
+        if failing:
+            raise failing.pop()
+        return load()
+
+    bench.reloader.load = loads
+    with pytest.raises(OSError, match="Too many"):
+        await bench.edit('"30s"', '"5s"')
+    assert "tried again" in str(bench.reloader.error)
+    await bench.reloader.tick()
+    assert (len(bench.swapped), bench.reloader.error) == (1, None)
+
+
+async def test_a_problem_of_a_phase_that_is_gone_is_told_no_more(fake_clock: FakeClock) -> None:
+    async def fail() -> None:
+        raise Unavailable("no room")
+
+    ticks = Ticks([Phase("export", fail), Phase("clock", fail)], fake_clock, timedelta(seconds=30))
+    await ticks.tick()
+    ticks.swap([Phase("clock", fail)], timedelta(seconds=30))
+    assert ticks.problems == {"clock": "no room"}

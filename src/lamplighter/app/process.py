@@ -281,8 +281,11 @@ class _Process:
         server = ControlServer(self._paths.socket, verbs)
         await server.start()
         stack.push_async_callback(server.close)
-        self._paths.pid_file.write_text(f"{os.getpid()}\n", encoding="ascii")
-        self._paths.pid_file.chmod(0o600)
+        try:
+            self._paths.pid_file.write_text(f"{os.getpid()}\n", encoding="ascii")
+            self._paths.pid_file.chmod(0o600)
+        except OSError as error:  # it is for discovery only
+            log.get().warning("pid_file.not_written", error=str(error))
         stack.callback(self._paths.pid_file.unlink, missing_ok=True)
 
     async def _supervise(self, controller: Controller) -> None:

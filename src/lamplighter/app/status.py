@@ -136,12 +136,22 @@ def _asked_to_stop(city: OpenCity, *, last_try: bool) -> bool:
     return True
 
 
+def controller_status(city: OpenCity) -> dict[str, Any]:
+    """The controller's part of `lamp status --json`; it needs no database."""
+    found = _controller(city)
+    try:
+        problem = city.in_force.problem
+    except LampError as error:
+        problem = error.message
+    return found if found["config_error"] or problem is None else found | {"config_error": problem}
+
+
 def _controller(city: OpenCity) -> dict[str, Any]:
     pid = controller_pid(city.paths.lock)
     if pid is None:
         return dict(DOWN)
     try:
-        return ask(city.paths.socket, "status", within=2.0)
+        return DOWN | ask(city.paths.socket, "status", within=2.0)  # one of another version may say less
     except LampError as error:
         return DOWN | {"running": True, "pid": pid, "problems": {"control": error.message}}
 

@@ -45,9 +45,9 @@ def stop(within: str | None) -> None:
 @daemon.command("status")
 def status() -> None:
     """Whether the city's process runs; fails when it does not."""
-    from lamplighter.app.status import city_status
+    from lamplighter.app.status import controller_status
 
-    value = city_status(city())["controller"]
+    value = controller_status(city())
     running = value["running"]
     text = f"running, process {value['pid']}, since {output.local(value['since'])}" if running else "not running"
     shown = {"Daemon": text, "Last tick": output.local(value["last_tick_at"]), "Problem": value["config_error"]}

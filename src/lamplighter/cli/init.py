@@ -30,7 +30,7 @@ def init(path: Path | None, name: str | None, *, demo: bool, new_id: bool, new_d
         _give_new_id(root, settings)
         return
     made, city_name = create_city(root, settings, name=name, demo=demo, new_database=new_database)
-    shown = [str(entry.relative_to(root)) for entry in made]
+    shown = [str(entry.relative_to(root) if entry.is_relative_to(root) else entry) for entry in made]
     text = f"City `{city_name}` is ready in {root}." if shown else f"{root} is a city already; nothing was changed."
     if shown:
         text += f"\nMade: {', '.join(shown)}\nNext: `lamp up` in {root}"

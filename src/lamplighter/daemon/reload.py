@@ -86,6 +86,10 @@ class Reloader:
             await self._look()
         except LampError:
             raise
+        except OSError as error:
+            self.touch()  # the machine's trouble passes: the next patrol tries again
+            self.error = f"The files could not be read, which is tried again: {error}"
+            raise
         except Exception as error:
             self.error = f"The files could not be looked at: {error!r}"  # a bug; must not be answered as success
             raise

@@ -60,6 +60,8 @@ class Ticks:
             for phase in self.phases:
                 self._waker.unsubscribe(phase)
         self.phases, self.patrol_interval = phases, patrol_interval
+        for name in self.problems.keys() - {phase.name for phase in phases}:
+            del self.problems[name]
         if self._waker is not None:
             self.listen(self._waker)
         self._swapped = True

@@ -1,5 +1,6 @@
 """Where a store is: the city's own SQLite file, or a PostgreSQL database by its URL."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
@@ -45,7 +46,7 @@ def parse_store_url(url: str, runtime: Path) -> Place:
     scheme, _, rest = url.partition(":")
     match scheme:
         case "sqlite":
-            path = Path(rest.removeprefix("//"))
+            path = Path(re.sub("^/{2,}", "/", rest) if rest.startswith("///") else rest.removeprefix("//"))
             return SqliteUrl(path if path.is_absolute() else runtime.parent / path, runtime)
         case "postgresql" | "postgres":
             return PostgresUrl(url, runtime)

@@ -149,6 +149,7 @@ class TestPlaces:
         assert parse_store_url("", runtime) == SqliteUrl(runtime / "lamp.db", runtime)
         assert parse_store_url("sqlite:data/x.db", runtime) == SqliteUrl(tmp_path / "data/x.db", runtime)
         assert parse_store_url("sqlite:///abs/x.db", runtime) == SqliteUrl(Path("/abs/x.db"), runtime)
+        assert parse_store_url("sqlite:////abs/x.db", runtime) == SqliteUrl(Path("/abs/x.db"), runtime)
         assert parse_store_url("postgres://h/db", runtime) == PostgresUrl("postgres://h/db", runtime)
 
     @pytest.mark.parametrize("url", ["mysql://u:hush@h/db", "nonsense", "/a/path"])

@@ -1,16 +1,17 @@
 """Writes the files a program needs before it starts, readable only by their owner."""
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
 from lamplighter.kit import json_text, log
 from lamplighter.kit.errors import LampError
-
-_MODE = 0o600
 
 
 class SeedRefused(LampError):
@@ -25,17 +26,36 @@ def write_seeds(files: Iterable[SeedFile], places: Mapping[Place, Path], *, keep
         path = _inside(seed, places[seed.place].resolve())
         if seed.writing is Writing.REPLACE:
             _write(path, seed.content)
-            continue
+        else:
+            _add(path, seed.content, keep_unreadable=keep_unreadable)
+
+
+def _add(path: Path, content: str, *, keep_unreadable: bool) -> None:
+    """Agents that start side by side, also in other processes, add to the same file one after another."""
+    path = path.resolve()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _alone(path.parent):
         try:
             theirs = _object(path)
         except SeedRefused as error:
             if not keep_unreadable:
                 raise
             log.get().warning("seed.left_out", file=str(path), error=error.message)
-            continue
-        merged = _added(theirs, json_text.parse(seed.content))
+            return
+        merged = _added(theirs, json_text.parse(content))
         if merged != theirs or not path.exists():
             _write(path, json.dumps(merged, indent=2))
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """One writer at a time among threads and processes, by a lock on the directory itself, which leaves no file."""
+    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _inside(seed: SeedFile, root: Path) -> Path:
@@ -81,8 +101,11 @@ def _write(path: Path, content: str) -> None:
     """Write a new file and rename it into place, so that a concurrent reader sees the old or the new content."""
     path = path.resolve()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(content)
-    new.replace(path)
+    handle, new = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)  # of mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        Path(new).replace(path)
+    except BaseException:
+        Path(new).unlink(missing_ok=True)
+        raise

@@ -100,7 +100,11 @@ async def run_child(call: Call) -> Ended:
 
     asked_to_stop, stop = _pipe(call)
     with contextlib.closing(os.fdopen(stop, "wb")) as stopping:
-        ending = asyncio.wrap_future(_in_thread(lambda: _run(call, asked_to_stop)))
+        try:
+            ending = asyncio.wrap_future(_in_thread(lambda: _run(call, asked_to_stop)))
+        except RuntimeError as error:  # the machine gives no more threads
+            os.close(asked_to_stop)
+            raise NotStarted(call.command[0], str(error)) from error
         try:
             return await asyncio.shield(ending)
         except asyncio.CancelledError:
