@@ -108,7 +108,8 @@ class Ours:
 
     def forget(self, name: str) -> None:
         """Its next death is a first one again."""
-        ask(self.root / ".gc/controller.sock", "unquarantine", session=f"gc-b-{name}")
+        socket = self.root / ".gc/controller.sock"
+        ask(socket, "do", operation="agent.unquarantine", ask={"name": name}, actor={"name": "bench"})
 
     def rest(self) -> float:
         return 0.1  # the last kill is on record, and its file system at rest

@@ -1,9 +1,10 @@
 """Runs through the whole pipeline, fired to ended: with an action that does nothing, a no-op command, a minimal agent.
 
-`python bench/pipeline.py [own|dbos-sqlite|dbos|procrastinate|pgqueuer] …` runs the named parts, all without a name; one
-JSON line each. With two workers on PostgreSQL, one is this process and the other one is started by it. Beside a peer,
-both take turns, and what is told are medians over the rounds: a shared machine is half as fast from one minute to the
-next.
+`python bench/pipeline.py [own|counts|commands|dbos-sqlite|dbos|procrastinate|pgqueuer] …` runs the named parts, all
+without a name; one JSON line each. `counts` tells how often a run asks the database, and for what; `commands` puts
+commands a second beside a bare loop of spawning and waiting, and tells what each part of a command costs. With two
+workers on PostgreSQL, one is this process and the other one is started by it. Beside a peer, both take turns, and what
+is told are medians over the rounds: a shared machine is half as fast from one minute to the next.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -25,28 +27,33 @@ from peers.figures import answer, orders
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
+from lamplighter.adapters.files.workspaces import LocalWorkspaceFiles
 from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
+from lamplighter.adapters.notices.messenger import CityMessenger
 from lamplighter.adapters.sessions.fake import FakeProvider
+from lamplighter.adapters.sessions.local import shim
 from lamplighter.adapters.sessions.local.commands import ShimCommands
 from lamplighter.app.lazy_selector import LazySelector
 from lamplighter.app.wakeups import listening
 from lamplighter.daemon.automation_loops import Agents, AutomationLoops, Outside
 from lamplighter.domain.access import of_run
-from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City, Workspace
-from lamplighter.domain.city.sections import Runs
+from lamplighter.domain.city.run_sections import Runs
 from lamplighter.domain.runs.completion import parse
 from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.domain.sessions.model import Seen, SessionSpec
 from lamplighter.kit import aio, heap, log
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
+from lamplighter.kit.records import changed
 from lamplighter.ports.commands import Command, CommandEnded
 from lamplighter.services.automations import editing, firing
+from lamplighter.services.context import acting
+from lamplighter.services.operation import judged
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import review
-from lamplighter.services.runs.completing import Completions
+from lamplighter.services.runs.operations import COMPLETE_RUN
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
 from lamplighter.store.tx import Store, Tx
@@ -60,6 +67,8 @@ WARM_UP = 50
 FIRED_AT_ONCE = 256
 ROUNDS = 7
 STARTS = 30
+COUNTED = 20
+COMMANDS = 100
 OUR_JOBS = 2500
 PEER_JOBS = {"dbos-sqlite": 100, "dbos": 100, "procrastinate": 200, "pgqueuer": 1200}
 """Jobs a round: about a second each."""
@@ -88,19 +97,45 @@ class Nothing(ShimCommands):
 class Completing(FakeProvider):
     """Sessions in this process whose program completes its run as soon as it is started, and ends."""
 
-    service: Completions
+    store: Store
 
     async def start(self, spec: SessionSpec) -> Seen:
         seen = await super().start(spec)
         said = {"run_id": spec.name, "completion_id": completion_id(spec.name), "outcome": "succeeded"}
-        await self.service.complete(parse(said), caller=of_run(spec.name))
+        ctx = changed(acting("agent", CLOCK.now(), IDS), actor=of_run(spec.name))
+        await self.store.transact(judged, COMPLETE_RUN, parse(said), ctx)
         self.end(spec.name)
         return seen
 
 
+class Counting:
+    """A store that counts what it is asked, by the function that is run."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.reads: Counter[str] = Counter()
+        self.transactions: Counter[str] = Counter()
+
+    async def read(self, fn: Any, *args: Any, **keys: Any) -> Any:
+        self.reads[_name(fn)] += 1
+        return await self.store.read(fn, *args, **keys)
+
+    async def transact(self, fn: Any, *args: Any, **keys: Any) -> Any:
+        self.transactions[_name(fn)] += 1
+        return await self.store.transact(fn, *args, **keys)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+def _name(fn: Any) -> str:
+    where = getattr(fn, "__module__", "").rpartition(".")[2]
+    return f"{where}.{getattr(fn, '__qualname__', str(fn))}"
+
+
 def agents_in(root: Path, store: Store) -> Agents:
     sessions = Completing(CLOCK, IDS, city=CITY)
-    sessions.service = Completions(store, CLOCK, IDS)
+    sessions.store = store
     env = dict(os.environ)
     return Agents(
         sessions=sessions,
@@ -109,22 +144,30 @@ def agents_in(root: Path, store: Store) -> Agents:
         worktrees=GitWorktrees(root / ".gc" / "worktrees", Git(env)),
         artifacts=LocalArtifacts(root / ".gc" / "artifacts"),
         selector=LazySelector(env),
+        files=LocalWorkspaceFiles(root / ".gc" / "cache"),
         api_url=lambda: None,
     )
 
 
 @asynccontextmanager
-async def process(place: Place, root: Path, *, real: bool, owner: str) -> AsyncIterator[tuple[Store, AutomationLoops]]:
-    """The parts of one process of a city, as the daemon puts them together, at work."""
+async def process(
+    place: Place, root: Path, *, real: bool, owner: str, counting: bool = False
+) -> AsyncIterator[tuple[Any, AutomationLoops]]:
+    """The parts of one process of a city, as the daemon puts them together, at work; with its store."""
     wakes = Wakes()
-    store = open_store(place, CITY, wakes)
+    store: Any = open_store(place, CITY, wakes)
+    if counting:
+        store = Counting(store)
     await store.transact(lambda tx: tx.cities.ensure("bench", CLOCK.now()))
     await store.transact(lambda tx: tx.owners.register(Owner(owner, "bench", "here", os.getpid(), CLOCK.now())))
+    (root / ".gc").mkdir(exist_ok=True)
     kind = ShimCommands if real else Nothing
     runner = kind(root / ".gc" / "commands", city=CITY, clock=CLOCK, ids=IDS)
     if isinstance(runner, Nothing):
         runner.began = {}
-    outside = Outside(runner, lambda _name, _rig: None, lambda: None, dict(os.environ), agents_in(root, store))  # type: ignore[arg-type, return-value]
+    env = dict(os.environ)
+    messenger = CityMessenger(root, CLOCK, lambda: env, env)
+    outside = Outside(runner, lambda _name, _rig: None, lambda: None, env, agents_in(root, store), messenger)  # type: ignore[arg-type, return-value]
     city = City(workspace=Workspace(name="bench"), root=root, prefix="be", runs=Runs(isolation="none"))
     loops = AutomationLoops.build(
         city, RULES, outside, store=store, clock=CLOCK, ids=IDS, me=review.Worker(owner, "here")
@@ -146,12 +189,12 @@ async def process(place: Place, root: Path, *, real: bool, owner: str) -> AsyncI
 async def add(store: Store, name: str, kind: str) -> None:
     body: dict[str, Any] = {"name": name, "gate": "manual", "overlap": "allow"}
     body |= {"agent": {"prompt": "true", "preset": "shell"}} if kind == "agent" else {"exec": "true"}
-    act = Act("bench", CLOCK.now())
-    await store.transact(editing.create, body, rules=RULES, ids=IDS, act=act)
+    ctx = acting("bench", CLOCK.now())
+    await store.transact(editing.create, body, rules=RULES, ctx=ctx)
 
 
 async def fire(loops: AutomationLoops, name: str) -> str:
-    fired = await loops.worker.fire(firing.ByHand(name), act=Act("bench", CLOCK.now()))
+    fired = await loops.worker.fire(firing.ByHand(name), ctx=acting("bench", CLOCK.now()))
     return fired.run
 
 
@@ -200,6 +243,82 @@ async def own(place: Place, root: Path, where: str, *, helper: list[str] | None 
         if others is not None:
             others.terminate()
             others.wait()
+
+
+async def counts(place: Place, root: Path, where: str) -> None:
+    """How often one run asks the database, in a city that does nothing else."""
+    for kind in ("exec", "agent"):
+        async with process(place, root, real=False, owner=IDS.make("own"), counting=True) as (store, loops):
+            await add(store, f"{kind}0", kind)
+            for _ in range(2):  # the first one fills what is kept in memory
+                store.reads.clear()
+                store.transactions.clear()
+                for _ in range(COUNTED):
+                    await fire(loops, f"{kind}0")
+                    while await store.store.read(under_way):  # noqa: ASYNC110  it is asked without being counted
+                        await asyncio.sleep(0.005)
+            say(
+                part="counts", on=where, action=kind, runs=COUNTED,
+                reads=_each(store.reads), transactions=_each(store.transactions),
+                reads_of_a_run=round(store.reads.total() / COUNTED, 2),
+                transactions_of_a_run=round(store.transactions.total() / COUNTED, 2),
+            )  # fmt: skip
+
+
+def _each(found: "Counter[str]") -> dict[str, float]:
+    return {name: round(n / COUNTED, 2) for name, n in found.most_common()}
+
+
+async def commands(place: Place, root: Path) -> None:
+    """Commands a second: runs of the whole pipeline, the runner alone, a shim alone, and a bare loop; in turns."""
+    rates: dict[str, list[float]] = {}
+    async with process(place, root, real=True, owner=IDS.make("own")) as (_, loops):
+        names = await ready(loops, "exec")
+        for number in range(ROUNDS):
+            for what, rate in (
+                ("bare_loop", _bare_loop(COMMANDS)),
+                ("shell_under_a_shim", await asyncio.to_thread(_shims, root, number, COMMANDS)),
+                ("command_runner", await _runner(loops, number, COMMANDS)),
+                ("whole_run", await through(loops, names, COMMANDS)),
+            ):
+                rates.setdefault(what, []).append(rate)
+    each = {name: round(median(found), 1) for name, found in rates.items()}
+    say(
+        part="commands", on="sqlite", commands=COMMANDS, rounds=ROUNDS, per_second=each,
+        times_the_bare_loop={name: round(each["bare_loop"] / rate, 2) for name, rate in each.items()},
+    )  # fmt: skip
+
+
+def _bare_loop(count: int) -> float:
+    began = time.perf_counter()
+    for _ in range(count):
+        pid = os.posix_spawn("/bin/sh", ["/bin/sh", "-c", "true"], os.environ)
+        os.waitpid(pid, 0)
+    return count / (time.perf_counter() - began)
+
+
+def _shims(root: Path, number: int, count: int) -> float:
+    """The shell that keeps the exit status on disk, without records, watching and clearing away."""
+    homes = [root / ".gc" / f"shim-{number}-{one}" for one in range(count)]
+    for home in homes:
+        home.mkdir()
+        shim.furnish(home, takes_input=False)
+    began = time.perf_counter()
+    for home in homes:
+        launched = shim.launch(home, ("/bin/sh", "-c", "true"), dict(os.environ), str(root))
+        os.waitpid(launched.shim, 0)
+    return count / (time.perf_counter() - began)
+
+
+async def _runner(loops: AutomationLoops, number: int, count: int) -> float:
+    """The runner of commands, one after another as the bare loop does: records, launch, watch, end, clearing away."""
+    runner: Any = loops.worker.runner
+    began = time.perf_counter()
+    for one in range(count):
+        key = f"bench-{number}-{one}"
+        await runner.run(Command(key, "true", str(runner._records.root), timedelta(minutes=1), dict(os.environ)))  # noqa: SLF001
+        await runner.forget(key)
+    return count / (time.perf_counter() - began)
 
 
 async def help_out(url: str, root: Path, kind: str) -> None:
@@ -305,11 +424,16 @@ def main(wanted: list[str]) -> None:
         case ["contend", url, folder]:
             aio.run(contend(place_in(Path(folder), url), Path(folder)))
             return
-    wanted = wanted or ["own", *PEER_JOBS]
+    wanted = wanted or ["own", "counts", "commands", *PEER_JOBS]
     with tempfile.TemporaryDirectory() as folder, cluster() as server:
         root = Path(folder)
         if "own" in wanted:
             aio.run(own(place_in(root, ""), root, "sqlite, one process"))
+        if "counts" in wanted:
+            aio.run(counts(place_in(root, ""), root, "sqlite"))
+        if "commands" in wanted:
+            aio.run(commands(place_in(root, ""), root))
+        if "own" in wanted:
             for workers in (1, 2):
                 url = server.database()
                 helper = [sys.executable, __file__, "help", url, str(root)] if workers == 2 else None

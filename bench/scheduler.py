@@ -22,12 +22,12 @@ from pipeline import agents_in
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.sessions.local.commands import ShimCommands
 from lamplighter.daemon.automation_loops import AutomationLoops, Outside
-from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City, Workspace
 from lamplighter.kit import aio
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.services.automations import editing
+from lamplighter.services.context import acting
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import review
 from lamplighter.store.engine.db import stamp
@@ -87,7 +87,7 @@ def multiply(tx: Tx, name: str, copies: int) -> None:
 
 async def add(store: Store, name: str, **keys: Any) -> None:
     body = {"name": name, "exec": "true", "gate": "manual"} | keys
-    await store.transact(editing.create, body, rules=RULES, ids=IDS, act=Act("bench", CLOCK.now()))
+    await store.transact(editing.create, body, rules=RULES, ctx=acting("bench", CLOCK.now(), IDS))
 
 
 @asynccontextmanager
@@ -169,7 +169,8 @@ async def firing() -> None:
             await add(store, "burst", gate="cooldown", interval="10h")
             await store.transact(multiply, "burst", BURST - 1)
             began = time.perf_counter()
-            await loops.once()
+            await loops.scheduler.tick()
+            await loops.work_off()
             took = time.perf_counter() - began
             say(part="burst", due_at_once=BURST, worked_to_their_end_per_second=round(BURST / took, 1))
     with tempfile.TemporaryDirectory() as directory:
@@ -204,8 +205,8 @@ async def event() -> None:
             children = [asyncio.create_task(child.run()) for child in loops.children()]
             await asyncio.sleep(0.3)
             for _ in range(EVENTS):
-                act = Act("bench", CLOCK.now())
-                await store.transact(lambda tx, act=act: tx.events.append(act.event("bench.rang")))
+                ctx = acting("bench", CLOCK.now())
+                await store.transact(lambda tx, ctx=ctx: tx.events.append(ctx.event("bench.rang")))
                 await asyncio.sleep(0.1)
             for child in reversed(children):
                 child.cancel()
@@ -246,14 +247,14 @@ def furnish(place: Place, city: str) -> None:
     global CITY  # noqa: PLW0603  the copies belong to the city that was just made
     CITY = city
     store = open_direct(place, city)
-    act = Act("bench", CLOCK.now())
+    ctx = acting("bench", CLOCK.now())
     body = {"name": "daily", "exec": "true", "gate": "schedule", "cadence": "daily"}
     hour = {"hour": (CLOCK.now().hour + 12) % 24}
-    store.transact(editing.create, body | hour, rules=RULES, ids=IDS, act=act)
+    store.transact(editing.create, body | hour, rules=RULES, ctx=ctx)
     store.transact(multiply, "daily", 989)
     for number in range(10):
         asked = {"name": f"asked{number}", "exec": "true", "gate": "condition", "check": "exit 1"}
-        store.transact(editing.create, asked, rules=RULES, ids=IDS, act=act)
+        store.transact(editing.create, asked, rules=RULES, ctx=ctx)
     store.close()
 
 

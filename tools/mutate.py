@@ -1,46 +1,47 @@
 """Small changes to the code, one at a time: which of them does no test notice?
 
-Changes the named files in a temporary copy of the repository and runs the tests of their folder on each change. Prints
-a line of JSON for each change and one for all of them. The same seed makes the same choice of changes.
+Collects the tests of the changed folders once, in a temporary copy of the repository. For each change it forks: the
+child puts the change into the loaded module and runs the tests that can notice it (`mutation_tests.py`), the likeliest
+first, for some seconds, without those that need PostgreSQL. A change is noticed if a test fails that passes without it.
+What is equivalent by rule is not tried (`mutation_rules.py`). Prints a line for each change that nobody noticed, then
+one of JSON for all. The same seed makes the same choice of changes.
 """
 
 import argparse
 import ast
 import contextlib
+import inspect
 import json
 import os
 import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from itertools import accumulate
+from dataclasses import dataclass, field
+from itertools import accumulate, zip_longest
+from math import inf, log
 from pathlib import Path
+
+import pytest
+from mutation_patch import CannotPatch, patch
+from mutation_rules import left_out
+from mutation_tests import WORD, Choice
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src/lamplighter")
 COPIED = ("src", "tests", "docs", "tools", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
-TESTS = {
-    "kit": "tests/unit/kit tests/property",
-    "domain": "tests/unit tests/property",
-    "store": "tests/unit/store tests/contract tests/services",
-    "services": "tests/services tests/contract",
-    "daemon": "tests/unit/daemon tests/daemon",
-    "adapters": "tests/adapters tests/unit/adapters tests/unit/sessions tests/contract tests/files",
-    "web": "tests/web",
-    "mcp": "tests/mcp",
-}
-OTHER_TESTS = "tests/cli"
+LIMIT = 150.0
+WORK = 2.5
+"""So many seconds of work are spent on one change at most: what is noticed is a lower bound."""
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
-UNTOLD = re.compile(r"^(await )?(log\.get\(\)|crash_point\()")  # written for people, or there for tests: left alone
 SQL_TERM = re.compile(r"\bAND (?:[\w.]+ (?:=|<>|<=|>=|<|>) (?::\w+|'\w+'|\d+)|[\w.]+ IS (?:NOT )?NULL)")
 SQL_FIRST = re.compile(r"\bWHERE [\w.]+ = :\w+ AND ")
 
@@ -53,38 +54,52 @@ class Mutant:
     before: str
     after: str
     start: int  # where in the file's bytes `before` begins
+    names: tuple[str, ...] = ()
+    """What it stands in, from the outermost; for a constant, also what uses it."""
+    near: frozenset[str] = frozenset()
+    """The words of the lines around it."""
+
+    def __str__(self) -> str:
+        before, after = (" ".join(text.split())[:90] for text in (self.before, self.after))
+        inside = self.names[0] if self.names else "the module"
+        return f"{self.path}:{self.line} {self.kind} in {inside}: {before} -> {after or 'nothing'}"
 
 
 def main() -> None:
     asked = _arguments()
     kinds = asked.kinds.split(",") if asked.kinds else []
-    mutants = [
-        mutant for path in _files(asked.paths) for mutant in mutants_of(path) if not kinds or mutant.kind in kinds
-    ]
-    if 0 < asked.most < len(mutants):
-        chosen = set(random.Random(asked.seed).sample(range(len(mutants)), asked.most))  # noqa: S311  a choice to repeat
-        mutants = [mutant for number, mutant in enumerate(mutants) if number in chosen]
+    mutants = {path: _chosen(path, kinds, asked.most, asked.seed) for path in asked.paths}
     with tempfile.TemporaryDirectory(prefix="mutants-") as made:
         copy = Path(made) / "repository"
         _copy(copy)
-        _try_all(copy, mutants, asked)
+        _try_all(Trial(copy, asked.tests, asked.limit, mutants, asked.seed, asked.minutes, asked.work))
+
+
+def _chosen(path: str, kinds: list[str], most: int, seed: int) -> list[Mutant]:
+    path, _, line = path.partition(":")
+    found = [one for file in _files(path) for one in mutants_of(file) if not kinds or one.kind in kinds]
+    found = [one for one in found if not line or one.line == int(line)]
+    if not 0 < most < len(found):
+        return found
+    return random.Random(seed).sample(found, most)  # noqa: S311  a choice to repeat
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("paths", nargs="+", help="files or folders below src/lamplighter")
-    parser.add_argument("--tests", help="what pytest is given instead of the tests of the folder")
-    parser.add_argument("--most", type=int, default=0, help="so many of the changes, chosen by the seed; 0 for all")
+    parser.add_argument("paths", nargs="+", help="files or folders below src/lamplighter, or FILE:LINE")
+    parser.add_argument("--tests", help="what pytest is given instead of the tests that are chosen")
+    parser.add_argument("--most", type=int, default=0, help="so many changes of each path, chosen by the seed; 0: all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=0, help="how long at most; the paths take turns")
     parser.add_argument("--kinds", help="only changes of these kinds, joined by commas")
-    parser.add_argument("--limit", type=float, default=0, help="seconds for each; else three times the unchanged run")
+    parser.add_argument("--work", type=float, default=WORK, help="seconds of work spent on one change at most")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each run of tests")
     return parser.parse_args()
 
 
-def _files(paths: list[str]) -> Iterator[Path]:
-    for path in paths:
-        found = REPOSITORY / path
-        yield from sorted(found.rglob("*.py")) if found.is_dir() else [found]
+def _files(path: str) -> list[Path]:
+    found = REPOSITORY / path
+    return sorted(found.rglob("*.py")) if found.is_dir() else [found]
 
 
 def _copy(to: Path) -> None:
@@ -97,44 +112,182 @@ def _copy(to: Path) -> None:
             shutil.copy2(source, to / name)
 
 
-def _try_all(copy: Path, mutants: list[Mutant], asked: argparse.Namespace) -> None:
-    limits: dict[str, float] = {}
-    noticed = 0
-    for mutant in mutants:
-        tests = asked.tests or TESTS.get(Path(mutant.path).relative_to(PACKAGE).parts[0], OTHER_TESTS)
-        if tests not in limits:
-            outcome, took = _tested(copy, tests, 3600)
-            if outcome != "survived":
-                sys.exit(f"The tests fail without any change: {tests}")
-            limits[tests] = asked.limit or max(30.0, 3 * took)
-        file = copy / mutant.path
-        kept = file.read_bytes()
-        file.write_bytes(changed(kept, mutant))
-        outcome, took = _tested(copy, tests, limits[tests])
-        file.write_bytes(kept)
-        noticed += outcome != "survived"
-        print(json.dumps(asdict(mutant) | {"outcome": outcome, "seconds": round(took, 1)}), flush=True)
-    share = round(noticed / len(mutants), 3) if mutants else None
-    print(json.dumps({"mutants": len(mutants), "noticed": noticed, "share": share, "seed": asked.seed}))
+def _try_all(trial: "Trial") -> None:
+    """The tests and their subprocesses see the copy instead of what is installed."""
+    os.chdir(trial.copy)
+    os.environ |= {"PYTHONPATH": str(trial.copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.path.insert(0, str(trial.copy / "src"))
+    options = ["-q", "-s", "-n", "0", "-p", "no:cacheprovider", "--rootdir", str(trial.copy), "-k", "not postgres"]
+    written = os.open(trial.copy.parent / "output", os.O_WRONLY | os.O_CREAT)
+    os.dup2(written, 1)
+    os.dup2(written, 2)
+    code = pytest.main([*options, *trial.files()], plugins=[trial])
+    if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+        trial.say((trial.copy.parent / "output").read_text()[-3000:])
 
 
-def _tested(copy: Path, tests: str, limit: float) -> tuple[str, float]:
-    """`survived` when every test passes; and how long that took. No process of the tests outlives the limit."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests.split()]
-    env = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    began, quiet = time.monotonic(), subprocess.DEVNULL
-    process = subprocess.Popen(command, cwd=copy, env=env, stdout=quiet, stderr=quiet, start_new_session=True)
+@dataclass(eq=False)
+class Trial:
+    """The copy that is changed, and the tests that are run on it: a plugin that runs them in its own way."""
+
+    copy: Path
+    tests: str | None
+    limit: float
+    mutants: dict[str, list[Mutant]]
+    seed: int
+    minutes: float = 0
+    work: float = WORK
+    told: int = field(default_factory=lambda: os.dup(1))
+    choice: Choice = field(init=False)
+    items: dict[str, list[pytest.Item]] = field(default_factory=lambda: defaultdict(list))
+    files_of: dict[Mutant, dict[str, float]] = field(default_factory=dict)
+    words: dict[str, frozenset[str]] = field(default_factory=dict)
+    tests_with: Counter[str] = field(default_factory=Counter)
+    sound: dict[str, bool] = field(default_factory=dict)
+    """Whether a test passes without any change."""
+
+    def __post_init__(self) -> None:
+        self.choice = Choice(self.copy)
+
+    def say(self, text: str) -> None:
+        os.write(self.told, f"{text}\n".encode())
+
+    def files(self) -> list[str]:
+        if self.tests:
+            return self.tests.split()
+        return sorted({file for mutants in self.mutants.values() for one in mutants for file in self._files(one)})
+
+    def _files(self, mutant: Mutant) -> dict[str, float]:
+        if mutant not in self.files_of:
+            self.files_of[mutant] = self.choice.of(mutant.path, mutant.names, mutant.near)
+        return self.files_of[mutant]
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for item in session.items:
+            self.items[item.path.relative_to(self.copy).as_posix()].append(item)
+            source = inspect.getsource(item.function)  # type: ignore[attr-defined]  # of a Function
+            self.words[item.nodeid] = _words(f"{source} {item.name.replace('_', ' ')}")
+        self.tests_with.update(word for words in self.words.values() for word in words)
+        outcomes: dict[str, Counter[str]] = {path: Counter() for path in self.mutants}
+        until = time.monotonic() + 60 * self.minutes if self.minutes else inf
+        for round_of_all in zip_longest(*self.mutants.values()):
+            for path, mutant in zip(self.mutants, round_of_all, strict=True):
+                if mutant is not None and time.monotonic() < until:
+                    outcome = self.outcome(mutant)
+                    outcomes[path][outcome] += 1
+                    if outcome == "survived":
+                        self.say(f"survived {mutant}")
+        for path, found in outcomes.items():
+            self._sum_up(path, found)
+        return True
+
+    def _sum_up(self, path: str, outcomes: Counter[str]) -> None:
+        tried = outcomes.total() - outcomes["not tried"]
+        noticed = tried - outcomes["survived"]
+        share = round(noticed / tried, 3) if tried else None
+        found = {"path": path, "mutants": tried, "noticed": noticed, "share": share, "seed": self.seed}
+        self.say(json.dumps(found | outcomes))
+
+    def outcome(self, mutant: Mutant) -> str:
+        items = self._likeliest(mutant)
+        while (found := self._forked(items, mutant))[0] == "failed" and not self._passes_unchanged(found[1]):
+            items = [item for item in items if item.nodeid != found[1]]
+        return found[0]
+
+    def _likeliest(self, mutant: Mutant) -> list[pytest.Item]:
+        """The tests that can notice it, in the order of how much they have in common with the changed lines."""
+        files = dict.fromkeys(self.items, 0.0) if self.tests else self._files(mutant)
+        stem = Path(mutant.path).stem.replace("_", " ")
+        wanted = _words(" ".join([*mutant.near, *mutant.names, stem]))
+        scored = [
+            (points + self._rarity(item, wanted), item) for file, points in files.items() for item in self.items[file]
+        ]
+        return [item for _, item in sorted(scored, key=lambda one: -one[0])]
+
+    def _rarity(self, item: pytest.Item, words: frozenset[str]) -> float:
+        common = words & self.words[item.nodeid]
+        return sum(log(len(self.words) / self.tests_with[word]) for word in common) / 2
+
+    def _passes_unchanged(self, test: str) -> bool:
+        if test not in self.sound:
+            items = [item for items in self.items.values() for item in items if item.nodeid == test]
+            self.sound[test] = self._forked(items, None)[0] == "survived"
+        return self.sound[test]
+
+    def _forked(self, items: list[pytest.Item], mutant: Mutant | None) -> tuple[str, str]:
+        """How the tests go: `survived` when every one passes; else the first that failed."""
+        told = self.copy.parent / "failed"
+        told.write_text("")
+        kept = b"" if mutant is None else (self.copy / mutant.path).read_bytes()
+        try:
+            if mutant is not None:
+                (self.copy / mutant.path).write_bytes(changed(kept, mutant))  # for the processes that tests start
+            process = os.fork()
+            if process == 0:
+                _child(items, mutant, self.copy, told, self.work)
+            outcome = _ended(process, self.limit)
+        finally:
+            if mutant is not None:
+                (self.copy / mutant.path).write_bytes(kept)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)
+        return outcome, told.read_text()
+
+
+def _words(text: str) -> frozenset[str]:
+    """Also without a plural's end: names of tests are sentences."""
+    found = WORD.findall(text)
+    return frozenset([*found, *(word.rstrip("s") for word in found)])
+
+
+CODES = {0: "survived", 1: "failed", 4: "not tried"}
+
+
+def _child(items: list[pytest.Item], mutant: Mutant | None, copy: Path, told: Path, work: float) -> None:
+    os.setsid()
+    code = 3
     try:
-        outcome = {0: "survived", 1: "failed"}.get(process.wait(limit), "broken")
-    except subprocess.TimeoutExpired:
-        outcome = "timeout"
-        os.killpg(process.pid, signal.SIGINT)  # first this way: the tests' own server is stopped then
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(20)
+        if mutant is not None:
+            file = copy / mutant.path
+            patch(file, mutant.line, file.read_text(encoding="utf-8"))
+        code = 0
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            if time.process_time() > work:
+                break
+            failed = _Failed()
+            item.config.pluginmanager.register(failed)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            item.config.pluginmanager.unregister(failed)
+            if failed.is_so:
+                told.write_text(item.nodeid)
+                code = 1
+                break
+    except CannotPatch:
+        code = 4
+    except BaseException as error:  # noqa: BLE001  the edge of a process
+        told.write_text(repr(error))
+    finally:
+        os._exit(code)
+
+
+class _Failed:
+    is_so = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.is_so |= report.failed
+
+
+def _ended(process: int, limit: float) -> str:
+    over = time.monotonic() + limit
+    while time.monotonic() < over:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return CODES.get(os.waitstatus_to_exitcode(status), "broken")
+        time.sleep(0.02)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    return outcome, time.monotonic() - began
+        os.killpg(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return "timeout"
 
 
 def changed(text: bytes, mutant: Mutant) -> bytes:
@@ -147,32 +300,64 @@ def mutants_of(path: Path) -> list[Mutant]:
     name = path.relative_to(REPOSITORY).as_posix()
     starts = [0, *accumulate(map(len, text.splitlines(keepends=True)))]
     found: list[Mutant] = []
-    for node, kind, after in _changes(ast.parse(text)):
+    tree = ast.parse(text)
+    names = _names(tree)
+    lines = text.decode().splitlines()
+
+    def near(line: int) -> frozenset[str]:
+        return frozenset(WORD.findall(" ".join(lines[max(0, line - 4) : line + 3])))
+
+    for node, kind, after in _changes(tree):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        found.append(Mutant(name, node.lineno, kind, text[start:end].decode(), after, start))
+        found.append(
+            Mutant(
+                name, node.lineno, kind, text[start:end].decode(), after, start, names[node.lineno], near(node.lineno)
+            )
+        )
     for pattern, kind, after in ((SQL_TERM, "sql_term", ""), (SQL_FIRST, "sql_first", "WHERE ")):
         for match in pattern.finditer(text.decode()):
             start = len(text.decode()[: match.start()].encode())
-            found.append(Mutant(name, 1 + text[:start].count(b"\n"), kind, match.group(), after, start))
+            line = 1 + text[:start].count(b"\n")
+            found.append(Mutant(name, line, kind, match.group(), after, start, names[line], near(line)))
     return sorted(found, key=lambda one: (one.start, one.kind, one.after))
+
+
+def _names(tree: ast.Module) -> defaultdict[int, tuple[str, ...]]:
+    """For each line the functions and classes around it; for a constant's, the functions that use it too."""
+    found: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
+    uses: defaultdict[str, list[str]] = defaultdict(list)
+    for node in ast.walk(tree):  # from the outermost
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                found[line] += (node.name,)
+            if not isinstance(node, ast.ClassDef):
+                for part in ast.walk(node):
+                    if isinstance(part, ast.Name) and part.id.isupper():
+                        uses[part.id].append(node.name)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                found[line] += (node.targets[0].id, *uses[node.targets[0].id])
+    return found
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    alone = left_out(tree)
     for node in ast.walk(tree):
+        if id(node) in alone:
+            continue
         if isinstance(node, ast.stmt):
-            yield from _of_statement(node)
+            yield from ((part, kind, after) for part, kind, after in _of_statement(node) if id(part) not in alone)
         elif isinstance(node, ast.expr) and id(node) not in inside:  # Python 3.11 does not tell the places in there
             yield from ((node, kind, after) for kind, after in _of_expression(node))
 
 
 def _of_statement(node: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
     match node:
-        case ast.If(test=test) if ast.unparse(test) != "TYPE_CHECKING":
+        case ast.If(test=test):
             yield test, "if", "False"
-        case ast.Expr(ast.Call() | ast.Await()) if UNTOLD.match(ast.unparse(node)):
-            return
         case ast.Expr(ast.Call() | ast.Await()) | ast.Raise() | ast.AugAssign():
             yield node, "statement", "pass"
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):

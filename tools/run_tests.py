@@ -1,13 +1,17 @@
 """Runs every test in groups, and tells how long each took; the last line is the sum, as pytest would say it.
 
 The whole suite runs on the interpreter that runs this file. What depends least on anything else runs on each other
-supported interpreter of this machine too, in a virtual environment of its own.
+supported interpreter of this machine too, in a virtual environment of its own; there what needs
+PostgreSQL is left out, and properties are tried with fewer examples (see tests/conftest.py).
 """
 
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +21,9 @@ OLDEST = (3, 11)
 NEWEST_LOOKED_FOR = 15
 ELSEWHERE = ("tests/unit", "tests/property", "tests/services", "tests/daemon")
 """The parts that run on the other interpreters."""
+NOT_ALONE = "not agents and not browser and not torture"
+IN_BRIEF = "TESTS_IN_BRIEF"
+"""The variable that tells tests/conftest.py to leave out what one interpreter shows for all."""
 PROBE = "import sys, sqlite3, ssl, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
 SUMMARY = re.compile(r"^=*\s*(?:\d+ \w+, )*\d+ \w+ in [\d.]+s\b")
@@ -32,13 +39,15 @@ class Group:
 
 
 def main() -> int:
-    workers = os.environ.get("WORKERS", "2")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in the background without it
+    workers = os.environ.get("WORKERS", "3")
     side_by_side = ("-n", workers, "--dist", "worksteal")
     here = sys.executable
     groups = [
-        tested("the rest", here, *side_by_side, "--ignore=tests/crash", "-m", "not agents and not torture"),
-        tested("crash", here, *side_by_side, "tests/crash", "-m", "not agents and not torture"),
-        tested("agents", here, "-m", "agents"),
+        tested("the rest", here, *side_by_side, "--ignore=tests/crash", "-m", NOT_ALONE),
+        tested("crash", here, *side_by_side, "tests/crash", "-m", NOT_ALONE),
+        tested("browser", here, "tests/browser", "-m", "browser"),
+        tested("agents", here, *side_by_side, "-m", "agents"),
     ]
     others = dict(interpreters())
     for version, program in others.items():
@@ -67,7 +76,7 @@ def candidates() -> Iterator[str]:
     """Along PATH, then where pyenv and uv keep theirs, the newest first."""
     names = [f"python3.{minor}" for minor in range(OLDEST[1], NEWEST_LOOKED_FOR + 1)]
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        yield from (str(path) for name in names if (path := Path(folder) / name).is_file())
+        yield from (str(path) for name in names if os.access(path := Path(folder) / name, os.X_OK))
     for kept in (Path.home() / ".pyenv/versions", Path.home() / ".local/share/uv/python"):
         yield from (str(path) for path in sorted(kept.glob("*/bin/python3"), reverse=True))
 
@@ -89,17 +98,23 @@ def elsewhere(version: str, program: str, options: Sequence[str]) -> Group:
     if made.returncode:
         print(f"{name}: {program} was found, but what the tests need could not be installed for it.")
         return Group(name, failed=1, seconds=time.monotonic() - began)
-    return tested(name, f".venv-{version}/bin/python", *options, *ELSEWHERE, "-m", "not agents and not torture")
+    chosen = (*options, *ELSEWHERE, "-m", NOT_ALONE)
+    return tested(name, f".venv-{version}/bin/python", *chosen, **{IN_BRIEF: "1"})
 
 
-def tested(name: str, python: str, *arguments: str) -> Group:
+def tested(name: str, python: str, *arguments: str, **variables: str) -> Group:
     """One run of pytest, its output shown as it comes. A run that fails without a failed test counts as a failed test,
     and so does a run without any test.
+
+    Its files are in a directory of its own, which other runs on this machine do not touch; it is kept after a failure.
     """
     print(f"\n── {name} ──", flush=True)
     group, began = Group(name), time.monotonic()
-    command = [python, "-m", "pytest", "-q", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as running:
+    files = tempfile.mkdtemp(prefix="lamp-")
+    command = [python, "-m", "pytest", "-q", "--basetemp", f"{files}/t", *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, errors="replace", env=environment() | variables
+    ) as running:
         for line in running.stdout or ():
             print(line, end="", flush=True)
             if SUMMARY.match(line):
@@ -107,7 +122,16 @@ def tested(name: str, python: str, *arguments: str) -> Group:
     group.seconds = time.monotonic() - began
     if running.returncode and not group.failed:
         group.failed = 1
+    if group.failed:
+        print(f"The files of this group are kept in {files}.", flush=True)
+    else:
+        shutil.rmtree(files, ignore_errors=True)
     return group
+
+
+def environment() -> dict[str, str]:
+    """As it is, but bytecode is kept: a suite that starts a thousand programs would compile them a thousand times."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def count(group: Group, line: str) -> None:

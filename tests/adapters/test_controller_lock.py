@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from lamplighter.adapters.files import lock
 from lamplighter.adapters.files.lock import ControllerLock, ControllerRunning, controller_pid
 from lamplighter.testing.processes import Child, Children, children
 
 HOLDER = """
 import os, sys, time
 from pathlib import Path
+from lamplighter.adapters.files import lock
 from lamplighter.adapters.files.lock import ControllerLock
 lock = ControllerLock(Path(sys.argv[1]))
 lock.take()
@@ -47,9 +49,25 @@ def test_beside_one_that_lives_it_is_refused(processes: Children, tmp_path: Path
 def test_what_a_dead_one_was_just_making_is_waited_for(processes: Children, tmp_path: Path) -> None:
     path = tmp_path / "lock"
     held(processes, path, 0.6).kill()
-    assert controller_pid(path) is not None
-    lock = ControllerLock(path)
-    lock.take()
+    mine = ControllerLock(path)
+    mine.take()
     assert controller_pid(path) == os.getpid()
-    lock.release()
+    mine.release()
     assert controller_pid(path) is None
+
+
+def test_who_asks_for_the_controller_is_not_told_a_dead_one(processes: Children, tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    held(processes, path, 0.6).kill()
+    assert controller_pid(path) is None
+
+
+def test_a_lock_that_is_held_for_long_by_others_names_who_took_it(
+    processes: Children, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "LET_GO_SECONDS", 0.05)
+    path = tmp_path / "lock"
+    dead = held(processes, path, 3)
+    dead.process.kill()
+    dead.process.wait()
+    assert controller_pid(path) == dead.process.pid

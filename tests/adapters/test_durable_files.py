@@ -21,7 +21,7 @@ from lamplighter.testing.processes import Children, children
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ALPHA = SessionName("alpha")
 SPEC = SessionSpec(name=ALPHA, command=("true",), work_dir="/")
-WITHIN = 20
+WITHIN = 120
 
 
 def test_a_file_is_synced_before_it_takes_its_place_and_its_directory_after(

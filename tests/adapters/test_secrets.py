@@ -1,5 +1,6 @@
 import os
 import stat
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -61,3 +62,10 @@ def test_a_token_is_handed_over_in_a_file_of_its_own_and_again(tmp_path: Path) -
     assert path.read_text() == "second\n"
     assert mode(path) == 0o600
     assert [one.name for one in path.parent.iterdir()] == ["token"]
+
+
+@pytest.mark.parametrize("make", [city_key, owner_token])
+def test_a_state_directory_that_was_moved_away_is_not_made_anew(make: Callable[[Path], object], tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="was deleted or moved away"):
+        make(tmp_path / ".gc")
+    assert not (tmp_path / ".gc").exists()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.adapters.files.seeding import SeedRefused, write_seeds
-from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
+from lamplighter.adapters.files.seeding import SeedRefused, lay_mirrors, note_entries, take_out_entries, write_seeds
+from lamplighter.domain.sessions.presets.model import Mirror, Place, SeedFile, Writing
 
 
 def places(root: Path) -> dict[Place, Path]:
@@ -101,3 +101,63 @@ def test_programs_that_start_side_by_side_lose_nothing_of_each_other(tmp_path: P
         list(threads.map(add, range(60)))
     assert len(json.loads((tmp_path / "home/.claude.json").read_text())["projects"]) == 60
     assert [path.name for path in (tmp_path / "home").iterdir()] == [".claude.json"]
+
+
+def test_a_file_that_builds_on_a_person_s_has_both_and_leaves_theirs_alone(tmp_path: Path) -> None:
+    theirs = tmp_path / "home/.gemini/settings.json"
+    theirs.parent.mkdir(parents=True)
+    text = '{"theme": "dark", // as I like it: "//"\n "mcpServers": {"docs": {"url": "http://d"}, "automation": {}}}'
+    theirs.write_text(text)
+    ours = json.dumps({"mcpServers": {"automation": {"url": "http://a"}}})
+    write_seeds([SeedFile(Place.FILES, "s.json", ours, base=".gemini/settings.json")], places(tmp_path))
+    assert json.loads((tmp_path / "files/s.json").read_text()) == {
+        "theme": "dark", "mcpServers": {"docs": {"url": "http://d"}, "automation": {"url": "http://a"}},
+    }  # fmt: skip
+    assert theirs.read_text() == text
+
+
+def test_a_mirror_shares_all_that_is_in_a_folder_but_the_session_s_own_files(tmp_path: Path) -> None:
+    theirs, files = tmp_path / "home/.gemini", tmp_path / "files"
+    theirs.mkdir(parents=True)
+    (theirs / "oauth.json").write_text("login")
+    (theirs / "settings.json").write_text("{}")
+    mirror = Mirror(".gemini", "g/.gemini", own=("settings.json",), shared=("tmp",))
+    for _ in range(2):
+        lay_mirrors([mirror], files, tmp_path / "home")
+    write_seeds([SeedFile(Place.FILES, "g/.gemini/settings.json", '{"ours": 1}')], places(tmp_path))
+    (files / "g/.gemini/oauth.json").write_text("renewed")
+    (files / "g/.gemini/tmp/chat").write_text("kept")
+    assert (theirs / "oauth.json").read_text() == "renewed"
+    assert (theirs / "tmp/chat").read_text() == "kept"
+    assert (theirs / "settings.json").read_text() == "{}"
+
+
+def entry(token: str) -> SeedFile:
+    content = json.dumps({"mcpServers": {"automation": {"token": token}}})
+    return SeedFile(Place.WORK, ".cursor/mcp.json", content, Writing.ENTRY)
+
+
+def put_in(seed: SeedFile, root: Path, notes: Path) -> None:
+    note_entries([seed], places(root), notes)
+    write_seeds([seed], places(root))
+
+
+def test_an_entry_in_a_person_s_file_replaces_an_old_one_and_is_taken_out_again(tmp_path: Path) -> None:
+    path = tmp_path / "work/.cursor/mcp.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"mcpServers": {"docs": {}, "automation": {"token": "of a run that is over"}}}))
+    put_in(entry("new"), tmp_path, tmp_path / "notes")
+    assert json.loads(path.read_text())["mcpServers"]["automation"] == {"token": "new"}
+    for _ in range(2):
+        take_out_entries(tmp_path / "notes")
+    assert json.loads(path.read_text()) == {"mcpServers": {"docs": {}}}
+
+
+def test_an_entry_that_another_session_has_written_over_is_left_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "work/.cursor/mcp.json"
+    put_in(entry("first"), tmp_path, tmp_path / "first")
+    put_in(entry("second"), tmp_path, tmp_path / "second")
+    take_out_entries(tmp_path / "first")
+    assert json.loads(path.read_text())["mcpServers"]["automation"] == {"token": "second"}
+    take_out_entries(tmp_path / "second")
+    assert not path.parent.exists(), "it held nothing but our entry"

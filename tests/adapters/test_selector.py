@@ -32,7 +32,10 @@ async def asked(speaks: Speaks, step: Step) -> tuple[Selected | NotSelected, Mod
         return await selector.select(PAYLOAD, CANDIDATES), model
 
 
-@pytest.mark.parametrize("text", [CHOICE, f"```json\n{CHOICE}\n```", f"  ```\n{CHOICE}```\n"])
+FOREIGN = CHOICE.replace("configuration", "configurationId")
+
+
+@pytest.mark.parametrize("text", [CHOICE, FOREIGN, f"```json\n{CHOICE}\n```", f"  ```\n{CHOICE}```\n"])
 async def test_the_model_s_choice_is_taken(speaks: Speaks, text: str) -> None:
     found, model = await asked(speaks, Say(text))
     assert found == Selected("web", "It is about the site.")

@@ -12,7 +12,7 @@ import pytest
 
 from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.ports.worktrees import Changes, GitFailed, Kept, NoWorktree, Removed, Worktree
+from lamplighter.ports.worktrees import Changes, DoesNotApply, GitFailed, Kept, NoWorktree, Removed, Worktree
 
 ENV = {
     "PATH": os.environ["PATH"],
@@ -118,7 +118,7 @@ async def test_what_differs_is_counted(worktrees: GitWorktrees, worktree: Worktr
     (worktree.path / "ünï code\n.txt").write_text("new\n")
     changes = await worktrees.changes(worktree)
     assert changes == Changes(commits=1, files=2, insertions=2, deletions=1, untracked=1)
-    assert str(changes) == "1 commits, 2 files changed, +2 -1, 1 new files"
+    assert str(changes) == "1 commit, 2 files changed, +2 -1, 1 new file"
     assert str(Changes()) == "no changes"
 
 
@@ -308,3 +308,56 @@ async def heard(pipe: int) -> bytes:
     finally:
         loop.remove_reader(pipe)
     return os.read(pipe, 100)
+
+
+async def test_all_that_was_changed_is_shown_as_a_patch_and_the_index_stays(
+    worktrees: GitWorktrees, worktree: Worktree
+) -> None:
+    commit(worktree.path, "done.txt", "committed\n")
+    (worktree.path / "sub/lamp.py").write_text("one\ntwo\nthree\n")
+    (worktree.path / "new.bin").write_bytes(b"\x00\xff\n")
+    before = git(worktree.path, "status", "--porcelain")
+    patch = await worktrees.patch(worktree)
+    assert all(name in patch for name in ("done.txt", "sub/lamp.py", "+three", "new.bin"))
+    assert git(worktree.path, "status", "--porcelain") == before
+    assert not list((await worktrees._git_dir(worktree)).glob("lamplighter*patch"))
+
+
+async def test_changes_are_taken_over_uncommitted_once(
+    worktrees: GitWorktrees, worktree: Worktree, repository: Path
+) -> None:
+    commit(worktree.path, "done.txt", "committed\n")
+    (worktree.path / "sub/lamp.py").write_text("one\ntwo\nthree\n")
+    (worktree.path / "new.bin").write_bytes(b"\x00\xff\n")
+    head = git(repository, "rev-parse", "HEAD")
+    assert await worktrees.apply(worktree)
+    assert (repository / "sub/lamp.py").read_text() == "one\ntwo\nthree\n"
+    assert (repository / "new.bin").read_bytes() == b"\x00\xff\n"
+    assert git(repository, "rev-parse", "HEAD") == head
+    assert not await worktrees.apply(worktree), "a second time they are there already"
+    assert await worktrees.discard(worktree) == worktree.branch, "its commit is on no other branch"
+    assert not worktree.path.exists()
+
+
+async def test_changes_that_do_not_fit_change_nothing(
+    worktrees: GitWorktrees, worktree: Worktree, repository: Path
+) -> None:
+    (worktree.path / "sub/lamp.py").write_text("one\nTWO\n")
+    (worktree.path / "new.txt").write_text("new\n")
+    (repository / "sub/lamp.py").write_text("a person's own\n")
+    with pytest.raises(DoesNotApply, match="do not fit") as told:
+        await worktrees.apply(worktree)
+    assert worktree.branch in (told.value.hint or "")
+    assert (repository / "sub/lamp.py").read_text() == "a person's own\n"
+    assert not (repository / "new.txt").exists()
+
+
+async def test_nothing_is_taken_over_from_a_worktree_that_changed_nothing_or_is_gone(
+    worktrees: GitWorktrees, worktree: Worktree
+) -> None:
+    assert await worktrees.patch(worktree) == ""
+    assert not await worktrees.apply(worktree)
+    assert await worktrees.discard(worktree) is None
+    assert await worktrees.discard(worktree) is None
+    with pytest.raises(NoWorktree, match="is not there"):
+        await worktrees.apply(worktree)

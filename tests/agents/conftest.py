@@ -7,7 +7,8 @@ import pytest
 from programs import PROGRAMS, Town, a_town
 
 
-@pytest.fixture(params=sorted(PROGRAMS))
+@pytest.fixture
 async def town(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Town]:
+    """Parametrised by `programs.only` with the name of the program."""
     async with a_town(tmp_path / "town", PROGRAMS[request.param]) as found:
         yield found

@@ -1,70 +1,34 @@
 """Real agent programs as agents of a city: in tmux, by their presets, on a home that nothing was ever run in."""
 
+import contextlib
 import json
+import os
+import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from lamp_program import Said, here, lamp
-from programs import PROGRAMS, Program, processes_at_home
+from programs import PROGRAMS, THOROUGHLY, Program
+from tmux_towns import ANSWER, Town, a_tmux_town, after, heard, heard_in, texts, until
 
+from lamplighter.domain.sessions.presets.catalogue import PRESETS
 from lamplighter.testing.model_server import ModelServer, Say
 
-pytestmark = pytest.mark.agents
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(900)]
 
-WITHIN_S = 30
-CITY = """
-[workspace]
-name = "town"
-[session]
-provider = "tmux"
-[daemon]
-shutdown_timeout = "5s"
-[[agents]]
-name = "mayor"
-provider = "{program}"
-env = {{ SCRIPTED_KEY = "dummy" }}
-"""
-ANSWER = "The lamps burn bright."
-NUDGE = "Light the lamps of Mill KindLimit."
+NUDGE = "Light the lamps of Mill Lane."
+QUIET_S = 1.5
 
 
-@dataclass(frozen=True)
-class Town:
-    """A city whose one agent is a real program, driven as a person would: by commands in processes of their own."""
-
-    root: Path
-    home: Path
-    env: Mapping[str, str]
-
-    def lamp(self, *words: str) -> Said:
-        said = lamp(*words, cwd=self.root, env=self.env)
-        assert said.code == 0, (words, said)
-        return said
-
-    @property
-    def mayor(self) -> dict[str, Any]:
-        (row,) = here("agent", "list", "--json", "--city", str(self.root)).json
-        assert isinstance(row, dict)
-        return row
-
-    def screen(self) -> str:
-        return here("agent", "peek", "mayor", "--city", str(self.root)).out
-
-    def processes(self) -> dict[int, str]:
-        """With the names of the programs: the daemon, the tmux server, the agent and all that it started."""
-        return {pid: name_of(pid) for pid in processes_at_home(self.home)}
-
-
-@pytest.fixture(params=["codex", "goose"])
+@pytest.fixture
 def program(request: pytest.FixtureRequest) -> Program:
-    found = PROGRAMS[request.param]
-    if not (found.folder / found.name).exists():
-        pytest.fail(f"{found.name} is not installed; `make test` installs it")
-    return found
+    """Parametrised by `only` with the name of the program."""
+    return PROGRAMS[request.param]
+
+
+def only(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("program", names, indirect=True)
 
 
 @pytest.fixture
@@ -75,38 +39,64 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def town(program: Program, model: ModelServer, tmp_path: Path) -> Iterator[Town]:
-    home, root = tmp_path / "home", tmp_path / "town"
-    home.mkdir()
-    program.furnish(home, model.url, deny=False)
-    made = Town(root, home, program.env(model.url, home) | {"GOOSE_MODEL": "scripted-model"})
-    assert lamp("init", str(root), cwd=tmp_path, env=made.env).code == 0
-    (root / "city.toml").write_text(CITY.format(program=program.name))
-    yield made
-    made.lamp("stop")
+    with a_tmux_town(program, model, tmp_path) as made:
+        yield made
 
 
-def until(check: Callable[[], object], told: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not check():
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.05)
+@only(*THOROUGHLY)
+def test_what_is_said_at_its_start_and_later_arrives_each_as_a_message_of_its_own(
+    town: Town, model: ModelServer
+) -> None:
+    said = ["Trim every wick in Mill Lane.", "Now light the lamps of Mill Lane.", "Then count them:\n\nall of them."]
+    with (town.root / "city.toml").open("a") as city:
+        city.write(f'nudge = "{said[0]}"\n')
+    town.lamp("daemon", "start")
+    until(lambda: heard(model, "[town] mayor") and heard(model, said[0]), town.screen)
+    first = next(json.dumps(asked.body) for asked in model.asked if heard_in(asked, "[town] mayor", said[0]))
+    assert "[town] mayor" in first, "who it is comes first"
+    for message in said[1:]:
+        town.lamp("agent", "nudge", "mayor", message)
+        until(lambda words=message: heard(model, words.split()[-1]), town.screen)
+    for request in list(model.asked):
+        for text in texts(request.body):
+            assert sum(one[:12] in text for one in said) < 2, text
 
 
-def name_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
+def written_down(home: Path, program: Program, said: str) -> bool:
+    """Whether the kept conversation holds what was said, and is no longer written: a program does both moments after
+    it showed the answer.
+    """
+    store = PRESETS[program.name].conversations
+    assert store is not None
+    kept = list((home / store.root).glob(store.path.replace("{id}", "*")))
+    files = {file for path in kept for file in (path, *path.parent.glob(f"{path.name}*"), *path.rglob("*"))}
+    files = {file for file in files if file.is_file()}
+    if not any(said.encode() in file.read_bytes() for file in files):
+        return False
+    return time.time() - max(file.stat().st_mtime for file in files) > QUIET_S
 
 
-def heard(model: ModelServer, text: str) -> bool:
-    return any(text in json.dumps(asked.body) for asked in list(model.asked))
+@only(*(name for name in PROGRAMS if PRESETS[name].conversations is not None))
+def test_an_agent_that_died_is_relit_with_its_conversation(town: Town, program: Program, model: ModelServer) -> None:
+    said = "The door of the lamp house is opened with moonshine."
+    town.lamp("daemon", "start")
+    until(lambda: heard(model, "[town] mayor") and town.mayor["state"] == "running", town.screen)
+    town.lamp("agent", "nudge", "mayor", said)
+    until(lambda: heard(model, said) and ANSWER in after(said, town.screen()), town.screen)
+    until(lambda: written_down(town.home, program, said), town.screen)
+
+    before = town.mayor["session_id"]
+    ours = ("tmux", "lamp", "python")
+    for pid in [pid for pid, name in town.processes().items() if not name.startswith(ours)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: town.mayor["session_id"] not in {None, before}, lambda: town.mayor)
+    until(lambda: heard(model, "Your program was started again"), town.screen)
+    again = next(asked for asked in model.asked if heard_in(asked, "Your program was started again"))
+    assert heard_in(again, said), "what was said before is part of the request"
 
 
-def after(words: str, screen: str) -> str:
-    return screen.rpartition(words)[2]
-
-
+@only("codex", "goose")
 def test_it_becomes_ready_takes_a_nudge_is_peeked_drained_and_stopped_with_nothing_left(
     town: Town, program: Program, model: ModelServer
 ) -> None:

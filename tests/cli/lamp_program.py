@@ -4,16 +4,21 @@ import contextlib
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lamplighter.cli.main import run
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("LAMP_", "GC_"))}
+
+WITHIN_S = 120
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ def lamp(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, user:
     done = subprocess.run(
         [sys.executable, "-m", "lamplighter", *arguments],
         cwd=cwd, env=ENVIRONMENT | dict(env or {}), user=user, group=user, extra_groups=None if user is None else [],
-        check=False, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
+        check=False, capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return Said(done.returncode, done.stdout, done.stderr)
 
@@ -50,6 +55,22 @@ def here(*arguments: str) -> Said:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(arguments)
     return Said(code, out.getvalue(), err.getvalue())
+
+
+def until(holds: Callable[[], R], told: Callable[[], object] = lambda: "it does not come to pass") -> R:
+    """The first true answer; `told` says how things are if none comes. What is waited for, another process does."""
+    deadline = time.monotonic() + WITHIN_S
+    while not (found := holds()):
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.02)
+    return found
+
+
+def told_its_name(database: Path, run: str) -> bool:
+    """Whether the program's own name for its conversation is on record; no command shows it of a living session."""
+    with contextlib.closing(sqlite3.connect(database, timeout=WITHIN_S)) as reading:
+        named = "SELECT 1 FROM sessions WHERE run_id = ? AND program_session IS NOT NULL"
+        return reading.execute(named, (run,)).fetchone() is not None
 
 
 def one_sentence(said: Said, code: int) -> str:

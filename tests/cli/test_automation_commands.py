@@ -54,6 +54,24 @@ def answer(lamp: Lamp, *arguments: str) -> Any:
     return json.loads(out)
 
 
+def test_automations_beside_city_toml_are_read_below_those_of_the_formulas_directory(lamp: Lamp, town: Path) -> None:
+    for name in ("nightly", "hello"):
+        file = town / "automations" / name / "automation.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text(HELLO.replace("Says hello", f"Beside, {name}"))
+    found = {one["scoped_name"]: one["description"] for one in answer(lamp, "automation", "list")}
+    assert found == {"hello": "Says hello.", "nightly": "Beside, nightly."}
+
+
+def test_the_root_as_formulas_directory_is_read_once(lamp: Lamp, town: Path) -> None:
+    with (town / "city.toml").open("a") as file:
+        file.write('\n[formulas]\ndir = "."\n')
+    place = town / "automations" / "nightly" / "automation.toml"
+    place.parent.mkdir(parents=True)
+    place.write_text(HELLO)
+    assert [one["scoped_name"] for one in answer(lamp, "automation", "list")] == ["nightly"]
+
+
 def test_list_shows_a_file_s_automation_in_the_shape_of_every_surface(lamp: Lamp) -> None:
     (one,) = answer(lamp, "automation", "list")
     assert (one["scoped_name"], one["source"], one["enabled"], one["problems"]) == ("hello", "file", True, [])
@@ -185,6 +203,28 @@ def test_a_template_pre_fills_and_never_enables(lamp: Lamp, town: Path) -> None:
         assert (value["enabled"], value["action"]["kind"]) == (False, "agent")
 
 
+def test_what_a_template_does_not_take_is_refused_by_name(lamp: Lamp) -> None:
+    code, _, err = lamp("automation", "create", "mine", "--template", "issue-triage", "--cron", "0 9 * * *")
+    assert (code, "`gate` is none of them" in err) == (2, True)
+    assert lamp("automation", "show", "mine")[0] == 3
+
+
+def test_a_page_of_the_list_says_how_to_see_what_follows(lamp: Lamp) -> None:
+    for name in ("b", "c"):
+        answer(lamp, "automation", "create", name, "--exec", "true", "--manual")
+    code, out, err = lamp("automation", "list", "--limit", "1")
+    assert (code, len(out.splitlines()), "`--after b` shows what follows" in err) == (0, 2, True)
+    assert [one["name"] for one in answer(lamp, "automation", "list", "--after", "b", "--limit", "1")] == ["c"]
+
+
+def test_a_file_that_is_no_toml_is_named(lamp: Lamp, tmp_path: Path) -> None:
+    file = tmp_path / "tidy.toml"
+    for content in (b"gate = nonsense", b"\xff\xfe"):
+        file.write_bytes(content)
+        code, _, err = lamp("automation", "import", str(file))
+        assert (code, f"{file} is not TOML" in err) == (2, True)
+
+
 def test_export_and_import_make_the_round_trip(lamp: Lamp, tmp_path: Path) -> None:
     answer(lamp, "automation", "create", "tidy", "--exec", "make tidy", "--weekly", "fri 17:00", "--retry", "2")
     file = tmp_path / "tidy.toml"
@@ -220,7 +260,7 @@ def test_one_automation_is_suspended_and_resumed(lamp: Lamp) -> None:
     assert "suspended" in lamp("automation", "list")[1]
     code, _, err = lamp("automation", "run", "hello")
     assert code == 4
-    assert "lamp automation resume" in err
+    assert "automation resume` lifts it" in err
     assert "suspended" in lamp("automation", "explain", "hello")[1]
     assert answer(lamp, "status")["next"] == []
     assert answer(lamp, "automation", "resume", "hello")["changed"] is True
@@ -268,7 +308,7 @@ def test_next_of_a_short_cooldown_works_out_only_what_it_shows(lamp: Lamp) -> No
 
 def test_simulate_shows_so_many_and_says_that_more_follows(lamp: Lamp) -> None:
     answer(lamp, "automation", "create", "often", "--exec", "true", "--cooldown", "1ms")
-    code, out, err = lamp("simulate", "--limit", "5")
+    code, out, err = lamp("simulate", "--limit", "5", "--all")
     assert (code, len(out.splitlines())) == (0, 6)
     assert "these are the first 5; --limit shows more" in err
     code, out, err = lamp("simulate", "--limit", "5", "--json")
@@ -307,3 +347,57 @@ def test_an_option_where_a_command_belongs_is_no_command(lamp: Lamp, word: str) 
     code, _, err = lamp("--", word)
     assert code == 2
     assert f"There is no command `{word}`" in err
+
+
+def test_a_strategy_with_its_choices_is_set_by_options_and_by_set(lamp: Lamp) -> None:
+    for name in ("web", "api"):
+        assert lamp("configuration", "create", name, "--description", name)[0] == 0
+    made = answer(
+        lamp, "automation", "create", "pick", "--prompt", "p", "--manual", "--strategy", "agent_decide",
+        "--mode", "plan", "--allow", "web", "--allow", "api", "--fallback", "web",
+        "--set", "agent.model=large", "--set", "budget.cost=2.5",
+    )  # fmt: skip
+    keys = ("strategy", "configurations", "fallback", "model")
+    assert [made["action"][key] for key in keys] == ["agent_decide", ["web", "api"], "web", "large"]
+    assert made["policies"]["budget"]["cost"] == 2.5
+    lamp("automation", "create", "plain", "--prompt", "p", "--manual", "--mode", "plan")
+    changed = answer(
+        lamp, "automation", "edit", "plain", "--set", "agent.strategy=agent_decide",
+        "--set", 'agent.configurations=["web"]',
+    )  # fmt: skip
+    assert changed["action"]["strategy"] == "agent_decide"
+
+
+def test_every_is_a_cooldown_and_a_zone_that_is_not_the_citys_is_in_the_words(lamp: Lamp) -> None:
+    made = answer(lamp, "automation", "create", "often", "--exec", "true", "--every", "5s")
+    assert (made["triggers"][0]["kind"], made["triggers"][0]["human_schedule"]) == ("cooldown", "Every 5s")
+    for name, schedule, zone, told in (
+        ("far", "0 3 * * *", "Asia/Tokyo", "At 03:00 every day (Asia/Tokyo)"),
+        ("near", "0 3 * * *", None, "At 03:00 every day"),
+        ("anywhere", "*/5 * * * *", "Asia/Tokyo", "Every 5 minutes"),
+    ):
+        own = ("--set", f'timezone="{zone}"') if zone else ()
+        made = answer(lamp, "automation", "create", name, "--exec", "true", "--cron", schedule, *own)
+        assert made["triggers"][0]["human_schedule"] == told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--prompt", "p", "--manual", "--path", "ssh://host/x"), "`ssh://host/x` is remote"),
+        (("--exec", "true", "--every", "5m", "--manual"), "--every and --manual are two triggers"),
+        (("--exec", "true"), "It is not said when it fires"),
+        (("--prompt", "p", "--manual", "--preset", "cluade"), "there is no preset `cluade`; did you mean `claude`?"),
+        (("--formula", "nothing", "--manual"), "There is no formula `nothing`"),
+    ],
+)
+def test_what_could_not_work_is_refused_at_creation(lamp: Lamp, options: tuple[str, ...], told: str) -> None:
+    code, _, err = lamp("automation", "create", "job", *options)
+    assert code == 2
+    assert told in err
+    assert [one["name"] for one in answer(lamp, "automation", "list")] == ["hello"]
+
+
+def test_a_name_with_a_space_is_refused(lamp: Lamp) -> None:
+    code, _, err = lamp("automation", "create", "bad name", "--exec", "true", "--manual")
+    assert (code, "write `bad-name`" in err) == (2, True)

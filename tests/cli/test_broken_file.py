@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from lamp_program import Said, here, lamp, one_sentence
+from lamp_program import Said, here, lamp, one_sentence, until
 
 from lamplighter.adapters.control import ask
 
@@ -66,10 +65,6 @@ BREAKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "not TOML": (lambda root: append(root, "[[x\n"), "city.toml: is not valid TOML"),
     "an unknown key": (lambda root: append(root, "promt = 1\n"), "promt"),
     "an include that is gone": (lambda root: (root / "more.toml").unlink(), "there is no file `more.toml`"),
-    "a prompt that cannot be parsed": (
-        lambda root: (root / "prompts/mayor.md.tmpl").write_text("{{if}"),
-        "prompts/mayor.md.tmpl",
-    ),
     "no file": (lambda root: (root / "city.toml").unlink(), "There is no city.toml"),
     "a directory in its place": (replaced_by_a_directory, "There is no city.toml"),
     "a file that cannot be read": (replaced_by_one_that_cannot_be_read, "city.toml: cannot be read"),
@@ -266,10 +261,3 @@ def test_a_last_good_configuration_that_is_bad_itself_is_left_aside_with_a_word(
         good.unlink() if good.is_file() else shutil.rmtree(good, ignore_errors=True)
         shutil.copytree(tmp_path / "kept", good)
     answered(at(root, "automation list"), "is not valid TOML")
-
-
-def until(check: Callable[[], bool], within: float = 30) -> None:
-    deadline = time.monotonic() + within
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

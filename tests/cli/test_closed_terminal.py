@@ -21,7 +21,7 @@ def test_a_city_whose_reader_left_stops_on_a_signal_with_its_agents(tmp_path: Pa
         assert any("agent=watchman" in line for line in process.stdout)  # the last to start: it depends on another
         process.stdout.close()
         process.send_signal(number)
-        process.wait(timeout=60)
+        process.wait(timeout=180)
     events = here("--city", str(root), "event", "list", "--type", "controller.stopped", "--json")
     assert events.json, events.err
     left = subprocess.run(["pgrep", "-f", f"{root}/agents/"], capture_output=True, check=False)

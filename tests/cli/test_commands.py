@@ -160,12 +160,45 @@ class TestInit:
         assert runtime.stat().st_mode & 0o077 == 0
         assert (runtime / "lamp.db").stat().st_mode & 0o077 == 0
 
+    def test_the_owners_token_is_made_before_any_daemon_runs(self, town: str) -> None:
+        token = Path(town) / ".gc" / "owner.token"
+        assert token.read_text(encoding="ascii").startswith("lot_")
+        assert token.stat().st_mode & 0o777 == 0o600
+        before = token.read_bytes()
+        assert here("init", town, "--json").json["made"] == []
+        assert token.read_bytes() == before
+        token.unlink()
+        assert here("init", town, "--json").json["made"] == [".gc/owner.token"]
+        assert token.read_bytes() != before
+
+    def test_a_city_without_an_owners_token_gets_one_at_its_start(self, town: str) -> None:
+        token = Path(town) / ".gc" / "owner.token"
+        token.unlink()
+        assert here("start", "--city", town).code == 0
+        assert token.stat().st_mode & 0o777 == 0o600
+        assert here("stop", "--city", town).code == 0
+
     def test_a_directorys_odd_name_becomes_a_name(self, tmp_path: Path) -> None:
         root = tmp_path / "Ünïted städte! of here"
         said = here("init", str(root), "--json")
         assert said.code == 0
         assert here("event", "emit", "a.b", "--city", str(root)).code == 0
         assert here("status", "--city", str(root), "--json").json["root"] == str(root)
+
+
+class TestAudit:
+    def test_effects_of_a_command_without_a_daemon_are_on_record(self, town: str) -> None:
+        assert here("suspend", "--city", town).code == 0
+        assert here("resume", "--city", town).code == 0
+        assert here("rig", "suspend", "nowhere", "--city", town).code != 0
+        rows = here("audit", "list", "--json", "--city", town).json
+        told = [(row["operation"], row["surface"], row["object"]) for row in rows]
+        assert told == [("rig.suspend", "cli", "nowhere"), ("city.resume", "cli", None), ("city.suspend", "cli", None)]
+
+    def test_what_changes_nothing_is_not_on_record(self, town: str) -> None:
+        for line in ("config check", "agent list", "doctor", "status"):
+            here(*line.split(), "--city", town)
+        assert here("audit", "list", "--json", "--city", town).json == []
 
 
 class TestFace:
@@ -209,7 +242,7 @@ class TestFace:
         try:
             subprocess.run(
                 [sys.executable, "-m", "lamplighter", "status", "--city", town],
-                env=ENVIRONMENT | {"TERM": "xterm"}, stdout=terminal, check=True, timeout=60,
+                env=ENVIRONMENT | {"TERM": "xterm"}, stdout=terminal, check=True, timeout=180,
             )  # fmt: skip
             assert b"\x1b[1m" in os.read(main, 4096)
         finally:
@@ -234,4 +267,4 @@ class TestFace:
         assert program.stderr is not None
         assert program.stderr.read() == ""
         program.stderr.close()
-        assert program.wait(timeout=60) == 0
+        assert program.wait(timeout=180) == 0

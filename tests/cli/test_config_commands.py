@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lamplighter.cli.main import run
+from lamplighter.kit.errors import Unavailable
 
 TEXT = """\
 # The town's own file.  Two spaces stay.
@@ -116,6 +117,41 @@ def test_rig_add_appends_a_rig_and_nothing_else(lamp: Lamp, town: Path) -> None:
     assert code == 0
     assert json.loads(out) == {"name": "docs", "path": "rigs/docs", "prefix": "do"}
     assert (town / "city.toml").read_text().startswith(TEXT)
+
+
+@pytest.mark.parametrize(
+    "line", ["suspend", "rig suspend shop", "rig add DOCS", "agent resume mayor"], ids=lambda line: line.split()[0:2]
+)
+def test_a_file_is_put_back_when_its_event_cannot_be_recorded(
+    lamp: Lamp, town: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    docs = town / "rigs" / "docs"
+    docs.mkdir()
+    with (town / "city.toml").open("a") as file:
+        file.write('\n[[agents]]\nname = "mayor"\nstart_command = "true"\nsuspended = true\n')
+    before = (town / "city.toml").read_text()
+
+    def away(*_: object) -> None:
+        raise Unavailable("The database is away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lamplighter.store.events.Events.append", away)
+        code, _, err = lamp(*line.replace("DOCS", str(docs)).split())
+    assert (code != 0, "The database is away." in err) == (True, True)
+    assert (town / "city.toml").read_text() == before
+    assert lamp(*line.replace("DOCS", str(docs)).split())[0] == 0
+    assert (town / "city.toml").read_text() != before
+
+
+def test_two_rigs_in_one_directory_are_told_and_a_second_one_is_not_added(lamp: Lamp, town: Path) -> None:
+    (town / "again").symlink_to(town / "rigs" / "shop")
+    code, _, err = lamp("rig", "add", str(town / "again"), "--name", "again")
+    assert (code, "the directory of rig `shop` already" in err) == (4, True), err
+    with (town / "city.toml").open("a") as file:
+        file.write('\n[[rigs]]\nname = "other"\npath = "rigs/../rigs/shop"\n')
+    code, out, _ = lamp("config", "check")
+    assert (code, "rigs[1].path: is the directory of rig `shop` too" in out) == (0, True), out
+    assert "is the directory of rig `shop` too" in lamp("doctor")[1]
 
 
 def test_a_rig_that_would_make_the_file_wrong_is_not_added(lamp: Lamp, town: Path) -> None:

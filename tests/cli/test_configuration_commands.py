@@ -27,7 +27,8 @@ def test_a_stored_configuration_from_its_making_to_a_run(city: Path) -> None:
     )  # fmt: skip
     assert made.code == 0, made
     assert (made.json["path"], made.json["source"]) == (str(city.parent / "site"), "cli")
-    lamp("automation", "create", "light", "--prompt", "Go.", "--configuration", "site", "--manual", cwd=city)
+    words = ("--prompt", "Go.", "--configuration", "site", "--manual", "--mode", "full_access")
+    lamp("automation", "create", "light", *words, cwd=city)
     done = lamp("automation", "run", "light", "--json", cwd=city)
     assert done.json["state"] == "succeeded", done
     assert (city.parent / "site" / "seen").read_text() == f"seven in {city.parent / 'site'}\n"

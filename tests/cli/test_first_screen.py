@@ -18,7 +18,7 @@ NOW = datetime(2026, 6, 23, 12, tzinfo=UTC)
 def test_how_soon_is_told_in_whole_units() -> None:
     away = {"late": -3.0, "now": 0.0, "blink": 0.2, "minutely": 36.5, "daily": 7500.0}
     firings = [{"scoped_name": name, "at": rfc3339(NOW + timedelta(seconds=seconds))} for name, seconds in away.items()]
-    assert soon(firings, NOW) == "late now · now now · blink in 1s · minutely in 37s · daily in 2h5m"
+    assert soon(firings, NOW) == "late now · now now · blink in 1 s · minutely in 37 s · daily in 2 h 5 min"
     assert soon([], NOW) == ""
 
 
@@ -34,7 +34,7 @@ def test_the_demo_says_when_its_schedule_comes(tmp_path: Path, held: str) -> Non
             assert line, "it ended without a word about what comes"
         here("stop", "--city", str(root))
     if held == "no":
-        assert re.search(r"minutely (in \d+s|in 1m|now)", line)
+        assert re.search(r"minutely (in \d+ s|in 1 min|now)", line)
         assert "bell" not in line, "what waits for an event has no time"
     else:
         assert line == "Next:  nothing, until `lamp resume`"

@@ -148,3 +148,22 @@ def test_the_environment_names_another_provider_and_a_wrong_one_is_refused(
 
 def test_an_empty_letter_is_refused(tmp_path: Path) -> None:
     assert here("mail", "send", "human", "  ", "--city", str(a_city(tmp_path, ""))).code == 2
+
+
+@pytest.mark.parametrize("provider", ["", "exec:./post"])
+def test_an_inbox_that_is_cut_says_so_and_check_counts_all(
+    tmp_path: Path, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = a_city(tmp_path, provider)
+    for number in range(3):
+        assert here("mail", "send", "--city", str(root), "mayor", f"letter {number}").code == 0
+    cut = here("mail", "inbox", "mayor", "--limit", "2", "--city", str(root))
+    assert ("letter 0" in cut.out, "letter 2" in cut.out) == (False, True)
+    assert "the newest 2; `--limit" in cut.err
+    whole = here("mail", "inbox", "mayor", "--limit", "4", "--city", str(root))
+    assert ("letter 0" in whole.out, whole.err) == (True, "")
+    monkeypatch.setattr("lamplighter.services.mail.SHOWN", 2)
+    assert here("mail", "check", "mayor", "--city", str(root)).out == "3 unread.\n"
+    told = here("mail", "check", "mayor", "--inject", "--city", str(root)).out
+    assert "You have 2 unread messages or more; these are the newest:" in told
+    assert "letter 0" not in told

@@ -75,4 +75,4 @@ def test_case_7_a_second_controller_fires_nothing_and_takes_over_when_the_first_
         started = json.loads(here("--city", str(town), "event", "list", "--type", "owner.lost", "--json").out)
         assert [event["payload"]["pid"] for event in started] == [first.pid]
         assert here("--city", str(town), "stop").code == 0
-        assert second.wait(timeout=30) == 0
+        assert second.wait(timeout=180) == 0

@@ -7,11 +7,11 @@ from contextlib import aclosing
 from pathlib import Path
 
 from lamplighter.app.wakeups import listening
-from lamplighter.domain.acts import Act
 from lamplighter.domain.events import EventFilter
 from lamplighter.kit import crash
 from lamplighter.kit.clock import SystemClock
-from lamplighter.services import events
+from lamplighter.services.context import acting
+from lamplighter.services.event_tail import EventTail
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Tx
 from lamplighter.store.url import Place, open_direct, open_store, parse_store_url
@@ -34,7 +34,7 @@ def write(place: Place, name: str, count: int, batch: int, passes: int) -> None:
 
 def append(tx: Tx, name: str, first: int, last: int) -> None:
     for number in range(first, last):
-        tx.events.append(Act(name, AT).event("test.said", subject=f"{name}:{number}"))
+        tx.events.append(acting(name, AT).event("test.said", subject=f"{name}:{number}"))
 
 
 async def read(place: Place, name: str, into: Path) -> None:
@@ -44,7 +44,7 @@ async def read(place: Place, name: str, into: Path) -> None:
     seen = []
     with listening(place, name, wakes):
         print("ready", flush=True)
-        async with aclosing(events.follow(store, EventFilter(), waker=wakes, clock=SystemClock())) as stream:
+        async with aclosing(EventTail(store, wakes, SystemClock()).follow(EventFilter())) as stream:
             async for event in stream:
                 seen.append((event.seq, event.subject))
                 if event.type == END:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from uuid import uuid4
 
-import httpx
+import httpx2
 import obstore
 import pytest
 from moto.server import ThreadedMotoServer
@@ -30,7 +30,7 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture
 def bucket(endpoint: str) -> Bucket:
     name = f"lamp-{uuid4().hex[:12]}"
-    httpx.put(f"{endpoint}/{name}", timeout=60).raise_for_status()  # its first answer takes the server a while
+    httpx2.put(f"{endpoint}/{name}", timeout=180).raise_for_status()  # its first answer takes the server a while
     return bucket_of(f"s3://{name}/city/one", KEYS | {"AWS_ENDPOINT_URL": endpoint})
 
 

@@ -11,10 +11,10 @@ from lamplighter.adapters.beads.bd import BdBackend
 from lamplighter.adapters.beads.exec import ExecBackend
 from lamplighter.adapters.beads.external import ExternalBeads
 from lamplighter.adapters.processes.program import Program
-from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.beads import BeadStore
+from lamplighter.services.context import acting
 from lamplighter.services.own_beads import OwnBeads
 from lamplighter.store.url import Place, open_direct
 from lamplighter.testing.contracts.beads import BeadContract, OpenBeads
@@ -35,8 +35,8 @@ class TestOwnBeads(BeadContract):
             store = open_direct(place, CITY)
             try:
                 store.transact(lambda tx: tx.cities.ensure("contract", clock.now()))
-                act = lambda: Act("human", clock.now())  # noqa: E731  as short as what it stands for
-                yield OwnBeads(store, ids=IdSource(clock), prefix=lambda _rig: "lc", act=act)
+                context = lambda: acting("human", clock.now(), IdSource(clock))  # noqa: E731  as short as what it stands for
+                yield OwnBeads(store, prefix=lambda _rig: "lc", context=context)
             finally:
                 store.close()
 

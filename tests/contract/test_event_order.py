@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lamplighter.app.wakeups import listening
-from lamplighter.domain.acts import Act
+from lamplighter.services.context import acting
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Tx
 from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, open_direct, open_store
@@ -60,7 +60,7 @@ def test_every_reader_sees_every_event_once_and_in_order(place: Place, processes
     kept = _write_with_losses(place, processes)
     _append_the_end(place)
     for reader in readers:
-        assert reader.process.wait(timeout=60) == 0
+        assert reader.process.wait(timeout=180) == 0
     seen = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     assert all(each == seen[0] for each in seen)
     numbers = [number for number, _ in seen[0]]
@@ -96,7 +96,7 @@ def _writer(processes: Children, place: Place, name: str, count: int, passes: in
 
 def _append_the_end(place: Place) -> None:
     store = open_direct(place, CITY)
-    store.transact(lambda tx: tx.events.append(Act("tester", AT).event("test.end", subject="end")))
+    store.transact(lambda tx: tx.events.append(acting("tester", AT).event("test.end", subject="end")))
     store.close()
 
 

@@ -13,10 +13,14 @@ import pytest
 from lamplighter.daemon import exporter as exporter_module
 from lamplighter.daemon.exporter import Exporter, last_seq
 from lamplighter.domain.access import owner
-from lamplighter.domain.acts import Act
 from lamplighter.domain.events import LONGEST_PAYLOAD, Event, EventFilter, NewEvent
 from lamplighter.kit.errors import Unavailable, UsageError
+from lamplighter.kit.ids import At, IdSource
 from lamplighter.services import events
+from lamplighter.services.context import Context, acting
+from lamplighter.services.event_operations import EMIT, EmitEvent
+from lamplighter.services.event_tail import EventTail
+from lamplighter.services.operation import judged
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Store, Tx
 from lamplighter.store.url import Place, open_store
@@ -24,6 +28,8 @@ from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.contracts.store import AT, CITY, WITHIN, seen
 
 FACTS = [("bead.created", "ann"), ("beads.other", "ben"), ("bead.closed", "ann"), ("run.ended", "ben"), ("bead", "ann")]
+
+ANN = Context(owner("ann"), AT, IdSource(At(AT)))
 
 
 @pytest.fixture
@@ -65,7 +71,8 @@ def bus(store: Store, wakes: Wakes) -> Bus:
 
 def said(count: int, *, since: int = 0) -> list[NewEvent]:
     return [
-        Act("tester", AT + timedelta(minutes=n)).event("test.said", subject=str(n)) for n in range(since, since + count)
+        acting("tester", AT + timedelta(minutes=n)).event("test.said", subject=str(n))
+        for n in range(since, since + count)
     ]
 
 
@@ -75,7 +82,7 @@ async def types(store: Store, wanted: EventFilter) -> list[str]:
 
 async def test_filters_ask_exactly_what_they_say(store: Store, bus: Bus) -> None:
     await bus.append(
-        *(Act(who, AT + timedelta(hours=n)).event(what, subject=str(n)) for n, (what, who) in enumerate(FACTS))
+        *(acting(who, AT + timedelta(hours=n)).event(what, subject=str(n)) for n, (what, who) in enumerate(FACTS))
     )
     assert await types(store, EventFilter(type="bead.*")) == ["bead.created", "bead.closed"]
     assert await types(store, EventFilter(type="bead.closed")) == ["bead.closed"]
@@ -110,15 +117,14 @@ async def test_cities_do_not_see_each_others_events(place: Place, bus: Bus) -> N
 async def test_an_event_from_outside_needs_a_type(store: Store) -> None:
     for name in ["", "word", "Upper.case", "a..b", "a.b ", "bead.*", "a." + "b" * 200, "a.b\n"]:
         with pytest.raises(UsageError):
-            await store.transact(events.emit, NewEvent(name, AT, "ann"), caller=owner("ann"))
+            await store.transact(judged, EMIT, EmitEvent(name), ANN)
     assert await store.read(events.head) == 0
 
 
 async def test_a_payload_beyond_the_limit_is_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="at most"):
-        await store.transact(
-            events.emit, NewEvent("a.b", AT, "ann"), caller=owner("ann"), payload_size=LONGEST_PAYLOAD + 1
-        )
+        await store.transact(judged, EMIT, EmitEvent("a.b", payload="x" * LONGEST_PAYLOAD), ANN)
+    await store.transact(judged, EMIT, EmitEvent("a.b", payload="x" * (LONGEST_PAYLOAD - 2)), ANN)
 
 
 async def test_following_gives_what_was_what_comes_and_nothing_twice(
@@ -129,7 +135,7 @@ async def test_following_gives_what_was_what_comes_and_nothing_twice(
     enough = asyncio.Event()
 
     async def follow() -> None:
-        async with aclosing(events.follow(store, EventFilter(), waker=wakes, clock=fake_clock)) as stream:
+        async with aclosing(EventTail(store, wakes, fake_clock).follow(EventFilter())) as stream:
             async for event in stream:
                 got.append(event.subject)
                 if len(got) == events.PAGE + 60:
@@ -147,10 +153,10 @@ async def test_following_gives_what_was_what_comes_and_nothing_twice(
 async def test_following_with_a_filter_passes_over_the_rest(
     store: Store, bus: Bus, wakes: Wakes, fake_clock: FakeClock
 ) -> None:
-    await bus.append(*said(events.PAGE * 2), Act("tester", AT).event("test.wanted", subject="this"))
+    await bus.append(*said(events.PAGE * 2), acting("tester", AT).event("test.wanted", subject="this"))
     async with (
         asyncio.timeout(WITHIN),
-        aclosing(events.follow(store, EventFilter(type="test.wanted"), waker=wakes, clock=fake_clock)) as stream,
+        aclosing(EventTail(store, wakes, fake_clock).follow(EventFilter(type="test.wanted"))) as stream,
     ):
         assert (await anext(stream)).subject == "this"
 
@@ -167,11 +173,13 @@ async def test_retention_goes_by_age_and_spares_what_a_cursor_has_still_to_read(
 
 async def test_a_number_is_never_used_again_after_pruning(store: Store, bus: Bus) -> None:
     await bus.append(*said(5))
+    await seen(store, bus.wakes, 5)  # each has its number
     head = await store.read(events.head)
     await store.transact(events.prune, before=AT + timedelta(days=1), spared_after=head)
     await store.transact(lambda tx: tx.events.append(said(1)[0]))
-    kept = await seen(store, bus.wakes, 2)  # the newest of the old ones stays
-    assert [event.seq for event in kept] == [head, head + 1]
+    old, new = await seen(store, bus.wakes, 2)  # the newest of the old ones stays
+    assert old.seq == head
+    assert new.seq > head  # on PostgreSQL the numbers in between may belong to another city of the database
 
 
 class TestExport:

@@ -2,22 +2,25 @@
 
 import asyncio
 import threading
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from lamplighter.domain.acts import Act
-from lamplighter.domain.runs.model import By, Mover, RunState
+from lamplighter.domain.delivery.outbox import Item
+from lamplighter.domain.runs.model import By, Mover, RunState, Stage
+from lamplighter.domain.runs.target import How, Target
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.ids import IdSource
 from lamplighter.services import outbox, owners
 from lamplighter.services.automations import due, editing, firing, snapshots
+from lamplighter.services.context import Context, acting
 from lamplighter.services.rules import Rules
-from lamplighter.services.runs import review
+from lamplighter.services.runs import enriching, executing, review
 from lamplighter.services.runs.workers import StartGrant
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
@@ -40,12 +43,12 @@ async def rivals(postgres_place: PostgresUrl) -> AsyncIterator[list[Store]]:
 
 
 async def add(store: Store, ids: IdSource, name: str, **keys: Any) -> None:
-    body = {"name": name, "exec": "true", "gate": "manual"} | keys
-    await store.transact(editing.create, body, rules=RULES, ids=ids, act=Act("tester", AT))
+    body = {"name": name, "gate": "manual"} | ({} if "agent" in keys else {"exec": "true"}) | keys
+    await store.transact(editing.create, body, rules=RULES, ctx=acting("tester", AT, ids))
 
 
-def act(seconds: float = 0) -> Act:
-    return Act("tester", AT + timedelta(seconds=seconds))
+def context(seconds: float = 0) -> Context:
+    return acting("tester", AT + timedelta(seconds=seconds))
 
 
 async def all_runs(store: Store) -> list[Any]:
@@ -57,9 +60,9 @@ async def test_two_schedulers_make_one_run_of_a_due_trigger(rivals: list[Store],
         await add(rivals[0], ids, f"a{number}", gate="cooldown", interval="1h")
     for _ in range(3):
         await asyncio.gather(
-            *(store.transact(due.fire_due, limit=10, rules=RULES, ids=ids, act=act()) for store in rivals * 3)
+            *(store.transact(due.fire_due, limit=10, rules=RULES, ctx=context()) for store in rivals * 3)
         )
-    names = [row.run.automation for row in await all_runs(rivals[0])]
+    names = [row.automation for row in await all_runs(rivals[0])]
     assert sorted(names) == sorted(f"a{number}" for number in range(40))
 
 
@@ -69,18 +72,18 @@ async def test_a_person_and_the_scheduler_do_not_run_it_side_by_side(rivals: lis
         await add(one, ids, f"a{number}", gate="cooldown", interval="1h")
         wanted = firing.ByHand(f"a{number}")
         await asyncio.gather(
-            one.transact(due.fire_due, limit=10, rules=RULES, ids=ids, act=act()),
-            two.transact(firing.run_by_hand, wanted, rules=RULES, ids=ids, act=act()),
+            one.transact(due.fire_due, limit=10, rules=RULES, ctx=context()),
+            two.transact(firing.run_by_hand, wanted, rules=RULES, ctx=context()),
             return_exceptions=True,
         )
-    names = [row.run.automation for row in await all_runs(one)]
+    names = [row.automation for row in await all_runs(one)]
     assert sorted(names) == sorted(f"a{number}" for number in range(ROUNDS))
 
 
 async def test_an_item_is_claimed_by_one(rivals: list[Store], ids: IdSource) -> None:
     for number in range(60):
         await add(rivals[0], ids, f"a{number}", gate="cooldown", interval="1h")
-    await rivals[0].transact(due.fire_due, limit=100, rules=RULES, ids=ids, act=act())
+    await rivals[0].transact(due.fire_due, limit=100, rules=RULES, ctx=context())
     taken = await asyncio.gather(
         *(rivals[n % 2].transact(outbox.claim_due, f"own_{n}", AT, limit=10) for n in range(8))
     )
@@ -92,14 +95,14 @@ async def test_a_cancel_and_an_end_at_once_leave_one_end(rivals: list[Store], id
     one, two = rivals
     await add(one, ids, "a", overlap="allow")
     for _ in range(ROUNDS):
-        fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ids=ids, act=act())
+        fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ctx=context())
         (item,) = await one.transact(outbox.claim_due, "own_1", AT, limit=1, run=fired.run)
         started = await one.transact(review.start, item, review.Worker("own_1", "here"), AT)
         assert started is not None
-        by = By(Mover.WORKER, "worker", started.row.run.lease.version)
+        by = By(Mover.WORKER, "worker", started.row.lease.version)
         outcomes = await asyncio.gather(
-            one.transact(review.end, fired.run, review.Ending(RunState.SUCCEEDED), by, ids=ids, act=act()),
-            two.transact(review.cancel, fired.run, ids=ids, act=act()),
+            one.transact(review.end, fired.run, review.Ending(RunState.SUCCEEDED), by, ctx=context()),
+            two.transact(review.cancel, fired.run, ctx=context()),
             return_exceptions=True,
         )
         assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 1
@@ -113,19 +116,19 @@ async def test_a_dead_owner_is_buried_by_one_and_its_run_adopted_by_one(rivals: 
     for number in range(ROUNDS):
         dead = Owner(f"own_{number}", "worker", "here", 1, AT)
         await one.transact(owners.register, dead)
-        fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ids=ids, act=act())
+        fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ctx=context())
         (item,) = await one.transact(outbox.claim_due, dead.id, AT, limit=1, run=fired.run)
         await one.transact(review.start, item, review.Worker(dead.id, "here"), AT)
-        buried = await asyncio.gather(*(store.transact(owners.expire, dead, act=act()) for store in rivals))
+        buried = await asyncio.gather(*(store.transact(owners.expire, dead, ctx=context()) for store in rivals))
         assert sum(outcome is not None for outcome in buried) == 1
         adopted = await asyncio.gather(
             one.transact(review.adopt, review.Worker("own_x", "here"), AT),
             two.transact(review.adopt, review.Worker("own_y", "here"), AT),
         )
-        assert [row.run.id for rows in adopted for row in rows] == [fired.run]
-        (holder,) = [row.run.lease for rows in adopted for row in rows]
+        assert [row.id for rows in adopted for row in rows] == [fired.run]
+        (holder,) = [row.lease for rows in adopted for row in rows]
         by = By(Mover.WORKER, "worker", holder.version)
-        await one.transact(review.end, fired.run, review.Ending(RunState.SUCCEEDED), by, ids=ids, act=act())
+        await one.transact(review.end, fired.run, review.Ending(RunState.SUCCEEDED), by, ctx=context())
 
 
 async def test_an_edit_and_a_firing_at_once_lose_nothing_of_each_other(rivals: list[Store], ids: IdSource) -> None:
@@ -135,10 +138,10 @@ async def test_an_edit_and_a_firing_at_once_lose_nothing_of_each_other(rivals: l
         name = f"a{number}"
         await add(one, ids, name, gate="cooldown", interval="1h")
         await asyncio.gather(
-            one.transact(due.fire_due, limit=100, rules=RULES, ids=ids, act=act()),
-            two.transact(editing.edit, name, {"description": "new"}, rules=RULES, act=act()),
+            one.transact(due.fire_due, limit=100, rules=RULES, ctx=context()),
+            two.transact(editing.edit, name, {"description": "new"}, rules=RULES, ctx=context()),
         )
-        await one.transact(due.fire_due, limit=100, rules=RULES, ids=ids, act=act())  # it may have been locked before
+        await one.transact(due.fire_due, limit=100, rules=RULES, ctx=context())  # it may have been locked before
         row = await one.read(editing.get, name)
         (trigger,) = await one.read(lambda tx, row=row: tx.triggers.of(row.id))
         assert '"description": "new"' in (row.definition or "")
@@ -166,7 +169,7 @@ async def test_runs_that_have_nothing_to_do_with_each_other_do_not_wait_for_each
             0.2
         )  # it holds them by then; if it did not, nobody would wait, and the second half shows it
         wanted = firing.ByHand(names[0])
-        fired = asyncio.create_task(rivals[1].transact(firing.run_by_hand, wanted, rules=RULES, ids=ids, act=act()))
+        fired = asyncio.create_task(rivals[1].transact(firing.run_by_hand, wanted, rules=RULES, ctx=context()))
         fired.add_done_callback(lambda _task: other_is_done.set())
         await fired
         return await holding
@@ -186,15 +189,14 @@ async def test_a_changed_policy_waits_for_those_who_go_by_the_old_one(rivals: li
 
     holding = asyncio.create_task(rivals[0].transact(hold))
     assert await asyncio.to_thread(held.wait, 10)
-    change = asyncio.create_task(rivals[1].transact(editing.edit, "free", {"overlap": "skip"}, rules=RULES, act=act()))
+    change = asyncio.create_task(
+        rivals[1].transact(editing.edit, "free", {"overlap": "skip"}, rules=RULES, ctx=context())
+    )
     change.add_done_callback(lambda _task: changed.set())
     assert not await holding
     await change
     first, second = await asyncio.gather(
-        *(
-            store.transact(firing.run_by_hand, firing.ByHand("free"), rules=RULES, ids=ids, act=act())
-            for store in rivals
-        ),
+        *(store.transact(firing.run_by_hand, firing.ByHand("free"), rules=RULES, ctx=context()) for store in rivals),
         return_exceptions=True,
     )
     assert {type(first), type(second)} == {firing.Fired, firing.AlreadyRunning}
@@ -209,16 +211,14 @@ async def test_runs_that_start_and_end_all_the_time_leave_nothing_behind(rivals:
         store, worker = rivals[number % 2], workers[number % 2]
         start_grant = StartGrant(worker, 1)
         wanted = firing.ByHand("free")
-        fired = await store.transact(
-            firing.run_by_hand, wanted, rules=RULES, ids=ids, act=act(), start_grant=start_grant
-        )
+        fired = await store.transact(firing.run_by_hand, wanted, rules=RULES, ctx=context(), start_grant=start_grant)
         assert fired.started is not None
         state = RunState.FAILED if number % 7 == 0 else RunState.SUCCEEDED
         by = By(Mover.WORKER, "worker", 1)
-        await store.transact(review.end_held, fired.started.row, review.Ending(state), by, ids=ids, act=act(1))
+        await store.transact(review.end_held, fired.started.row, review.Ending(state), by, ctx=context(1))
 
     await asyncio.gather(*(one(number) for number in range(210)))
-    states = Counter(row.run.state for row in await all_runs(rivals[0]))
+    states = Counter(row.state for row in await all_runs(rivals[0]))
     assert states == {RunState.FAILED: 30, RunState.SUCCEEDED: 180}
     settled = await rivals[0].read(
         lambda tx: tx.db.rows("SELECT status, count(*) AS count FROM trigger_events GROUP BY status", {})
@@ -233,7 +233,7 @@ async def test_an_event_that_is_being_told_while_its_run_is_deleted_goes_with_it
 ) -> None:
     one, other = rivals
     await add(one, ids, "free")
-    run = (await one.transact(firing.run_by_hand, firing.ByHand("free"), rules=RULES, ids=ids, act=act())).run
+    run = (await one.transact(firing.run_by_hand, firing.ByHand("free"), rules=RULES, ctx=context())).run
     locked, go_on = threading.Event(), threading.Event()
 
     def tell_slowly(tx: Tx) -> None:
@@ -252,3 +252,55 @@ async def test_an_event_that_is_being_told_while_its_run_is_deleted_goes_with_it
     assert await deleting == 1
     left = await one.read(lambda tx: tx.db.rows("SELECT type FROM run_events WHERE run_id = :run", {"run": run}))
     assert left == []
+
+
+WAITS_FOR_ME = "SELECT 1 AS found FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+FREE = "SELECT id FROM runs WHERE id = :run FOR UPDATE SKIP LOCKED"
+WORKER = review.Worker("own_1", "here")
+
+
+def refused(tx: Tx, item: Item, ids: IdSource) -> None:
+    ending = review.Ending(RunState.SKIPPED, "login", Stage.EXECUTION)
+    assert review.refuse(tx, item, ending, WORKER, ctx=acting("tester", AT, ids)) is not None
+
+
+def not_enriched(tx: Tx, item: Item, ids: IdSource) -> None:
+    tx.db.execute("DELETE FROM trigger_events", {})
+    ended = enriching.enrich(tx, item, WORKER, ctx=acting("tester", AT, ids))
+    assert ended is not None
+    assert ended.reason == "missing_context"
+
+
+def without_target(tx: Tx, item: Item, ids: IdSource) -> None:
+    failed = Target(How.FAILED, None, "nobody could choose")
+    assert executing.begin(tx, item, failed, WORKER, ctx=acting("tester", AT, ids)) is None
+
+
+@pytest.mark.parametrize("way", [refused, not_enriched, without_target])
+async def test_a_run_that_cannot_start_is_locked_after_its_automation_as_by_a_cancel(
+    rivals: list[Store], ids: IdSource, way: Callable[[Tx, Item, IdSource], None]
+) -> None:
+    """Whoever holds the automation and then wants the run finds it free: there is no deadlock between the two."""
+    one, two = rivals
+    await add(one, ids, "a", agent={"prompt": "Light the lamps."})
+    fired = await one.transact(firing.run_by_hand, firing.ByHand("a"), rules=RULES, ctx=acting("tester", AT, ids))
+    (item,) = await one.transact(outbox.claim_due, WORKER.owner, AT, limit=1, run=fired.run)
+    held = threading.Event()
+
+    def cancel_slowly(tx: Tx) -> list[str]:
+        automation = tx.runs.automation_of(fired.run)
+        assert automation is not None
+        tx.automations.lock(automation)
+        held.set()
+        end = time.monotonic() + 60
+        while tx.db.row(WAITS_FOR_ME, {}) is None:
+            assert time.monotonic() < end, "the other one does not wait for the automation"
+        return [row["id"] for row in tx.db.rows(FREE, {"run": fired.run})]
+
+    canceling = asyncio.create_task(one.transact(cancel_slowly))
+    assert await asyncio.to_thread(held.wait, 60)
+    ending = asyncio.create_task(two.transact(way, item, ids))
+    assert await canceling == [fired.run]
+    await ending
+    (row,) = await all_runs(one)
+    assert row.ended

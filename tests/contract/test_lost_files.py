@@ -6,21 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from lamplighter.domain.acts import Act
-from lamplighter.store.engine.datagrams import Datagrams
-from lamplighter.store.engine.sqlite import SqliteStore
-from lamplighter.store.engine.sqlite_direct import SqliteDirect
-from lamplighter.store.engine.wakes import Wakes
+from lamplighter.services.context import acting
+from lamplighter.store.engine import SqliteDatabase, Wakes
 from lamplighter.store.errors import StoreGone, StoreLost
-from lamplighter.store.tx import Tx
-from lamplighter.store.url import SqliteUrl, migrate
+from lamplighter.store.tx import Store, Tx
+from lamplighter.store.url import SqliteUrl, file_of, migrate, open_direct, open_store
 from lamplighter.testing.contracts.store import AT, CITY
 
 OTHER_CITY = "cty_other"
 
 
 def say(tx: Tx, subject: str = "something") -> None:
-    tx.events.append(Act("tester", AT).event("test.said", subject=subject))
+    tx.events.append(acting("tester", AT).event("test.said", subject=subject))
 
 
 def said(path: Path) -> int:
@@ -32,11 +29,15 @@ def said(path: Path) -> int:
         connection.close()
 
 
+def file(store: Store) -> SqliteDatabase:
+    found = file_of(store)
+    assert found is not None
+    return found
+
+
 @pytest.fixture
-async def store(sqlite_place: SqliteUrl) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(
-        sqlite_place.path, CITY, wakes=Wakes(), datagrams=Datagrams(sqlite_place.runtime / "wake")
-    )  # fmt: skip
+async def store(sqlite_place: SqliteUrl) -> AsyncIterator[Store]:
+    opened = open_store(sqlite_place, CITY, Wakes())
     await opened.transact(lambda tx: tx.cities.ensure("here", AT))
     await opened.transact(say)
     yield opened
@@ -50,7 +51,7 @@ def another(tmp_path: Path) -> Path:
     runtime.mkdir()
     place = SqliteUrl(runtime / "other.db", runtime)
     migrate(place)
-    direct = SqliteDirect(place.path, OTHER_CITY, datagrams=Datagrams(runtime / "wake"))
+    direct = open_direct(place, OTHER_CITY)
     direct.transact(lambda tx: tx.cities.ensure("there", AT))
     direct.close()
     return place.path
@@ -88,10 +89,10 @@ TAKEN = [delete_all, delete_log, delete_index, put_another_there, move_directory
 
 @pytest.mark.parametrize("harm", [*TAKEN, overwrite])
 async def test_nothing_is_written_or_read_once_the_file_is_not_its_own(
-    store: SqliteStore, sqlite_place: SqliteUrl, another: Path, harm: Harm
+    store: Store, sqlite_place: SqliteUrl, another: Path, harm: Harm
 ) -> None:
     await store.read(lambda tx: tx.cities.find())
-    store.check()
+    file(store).check()
     # As a checkpoint leaves it: the file itself knows its city.
     await store.read(lambda tx: tx.cities.find())
     _checkpoint(sqlite_place.path)
@@ -103,33 +104,33 @@ async def test_nothing_is_written_or_read_once_the_file_is_not_its_own(
     with pytest.raises(StoreGone):
         await store.read(lambda tx: tx.cities.find())
     with pytest.raises(StoreGone) as told:
-        store.check()
+        file(store).check()
     assert ran == []
     assert not told.value.passing
 
 
 @pytest.mark.parametrize("harm", TAKEN)
 async def test_what_a_lost_file_held_can_still_be_saved(
-    store: SqliteStore, sqlite_place: SqliteUrl, another: Path, harm: Harm, tmp_path: Path
+    store: Store, sqlite_place: SqliteUrl, another: Path, harm: Harm, tmp_path: Path
 ) -> None:
     await store.transact(say)
     harm(sqlite_place.path, another)
-    await store.save_copy(tmp_path / "copy.db")
+    await file(store).save_copy(tmp_path / "copy.db")
     assert said(tmp_path / "copy.db") == 2
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
 
 
 async def test_overwritten_content_is_not_saved_as_if_it_were_its_own(
-    store: SqliteStore, sqlite_place: SqliteUrl, another: Path, tmp_path: Path
+    store: Store, sqlite_place: SqliteUrl, another: Path, tmp_path: Path
 ) -> None:
     await store.transact(say)
     _checkpoint(sqlite_place.path)
     await store.transact(say)
     overwrite(sqlite_place.path, another)
     with pytest.raises(StoreGone):
-        store.check()
+        file(store).check()
     with pytest.raises(StoreGone):
-        await store.save_copy(tmp_path / "copy.db")
+        await file(store).save_copy(tmp_path / "copy.db")
 
 
 @pytest.mark.parametrize("harm", [put_another_there, overwrite])
@@ -137,7 +138,7 @@ async def test_a_store_that_closes_leaves_the_file_in_its_place_alone(
     sqlite_place: SqliteUrl, another: Path, harm: Harm
 ) -> None:
     path = sqlite_place.path
-    opened = SqliteStore(path, CITY, wakes=Wakes(), datagrams=Datagrams(sqlite_place.runtime / "wake"))
+    opened = open_store(sqlite_place, CITY, Wakes())
     await opened.transact(lambda tx: tx.cities.ensure("here", AT))
     _checkpoint(path)
     await opened.transact(say)
@@ -149,7 +150,7 @@ async def test_a_store_that_closes_leaves_the_file_in_its_place_alone(
     assert path.read_bytes() == content
 
 
-async def test_a_file_that_comes_back_is_used_again(store: SqliteStore, sqlite_place: SqliteUrl) -> None:
+async def test_a_file_that_comes_back_is_used_again(store: Store, sqlite_place: SqliteUrl) -> None:
     runtime = sqlite_place.runtime
     moved = runtime.with_name("moved")
     runtime.rename(moved)
@@ -160,7 +161,7 @@ async def test_a_file_that_comes_back_is_used_again(store: SqliteStore, sqlite_p
     assert await store.read(lambda tx: tx.db.row("SELECT count(*) AS n FROM events", {})["n"]) == 2  # type: ignore[index]
 
 
-async def test_checkpoints_and_a_vacuum_by_hand_are_no_loss(store: SqliteStore, sqlite_place: SqliteUrl) -> None:
+async def test_checkpoints_and_a_vacuum_by_hand_are_no_loss(store: Store, sqlite_place: SqliteUrl) -> None:
     for n in range(200):
         await store.transact(say, f"{n} {'long ' * 100}")
     _checkpoint(sqlite_place.path)
@@ -172,11 +173,11 @@ async def test_checkpoints_and_a_vacuum_by_hand_are_no_loss(store: SqliteStore, 
     by_hand.close()
     _checkpoint(sqlite_place.path)
     await store.transact(say)
-    store.check()
+    file(store).check()
 
 
 def test_a_direct_store_does_not_write_into_a_file_that_is_gone(sqlite_place: SqliteUrl, another: Path) -> None:
-    direct = SqliteDirect(sqlite_place.path, CITY, datagrams=Datagrams(sqlite_place.runtime / "wake"))
+    direct = open_direct(sqlite_place, CITY)
     put_another_there(sqlite_place.path, another)
     with pytest.raises(StoreGone):
         direct.transact(say)

@@ -1,6 +1,7 @@
 """Proof of life on both kinds: held while its process lives, dropped however it ends, lost only with a word."""
 
 import asyncio
+import fcntl
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,9 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.events import EventFilter
 from lamplighter.services import owners
+from lamplighter.services.context import acting
+from lamplighter.store.engine.liveness import FileProofs
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import ProofLost, StoreUnavailable
 from lamplighter.store.owners import Owner
@@ -20,7 +22,7 @@ from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.contracts.store import AT, CITY, seen
 from lamplighter.testing.processes import children
 
-ACT = Act("tester", AT)
+CONTEXT = acting("tester", AT)
 HOLDER = Path(__file__).with_name("proof_child.py")
 
 
@@ -105,8 +107,8 @@ async def test_whoever_enlists_buries_the_dead_and_takes_their_control(
     await store.transact(owners.register, dead)
     await store.transact(lambda tx: tx.cities.take_control(dead.id, expected=0, now=AT))
     me = Owner("own_me", "controller", "host", 2, AT)
-    assert await owners.join(store, proofs, me, act=ACT) == [dead]
-    await owners.take_control(store, proofs, me, act=ACT)
+    assert await owners.join(store, proofs, me, ctx=CONTEXT) == [dead]
+    await owners.take_control(store, proofs, me, ctx=CONTEXT)
     city = await store.read(lambda tx: tx.cities.find())
     assert city is not None
     assert (city.controller, city.controller_since) == (me.id, AT)
@@ -119,13 +121,40 @@ async def test_whoever_enlists_buries_the_dead_and_takes_their_control(
     assert await store.read(lambda tx: tx.events.latest(EventFilter(type="owner.lost"), limit=9)) == lost
 
 
+async def test_a_controller_whose_proof_goes_a_moment_after_its_process_is_followed(place: Place, store: Store) -> None:
+    """A child that it was about to start holds the files of a killed process a moment longer."""
+    first, second = [await asyncio.to_thread(open_proofs, place) for _ in range(2)]
+    killed, heir = (Owner(f"own_{n}", "controller", "host", n, AT) for n in (1, 2))
+    await owners.join(store, first, killed, ctx=CONTEXT)
+    await owners.take_control(store, first, killed, ctx=CONTEXT)
+    assert await owners.join(store, second, heir, ctx=CONTEXT) == []
+    asyncio.get_running_loop().call_later(0.2, first.release, killed.id)
+    await owners.take_control(store, second, heir, ctx=CONTEXT)
+    city = await store.read(lambda tx: tx.cities.find())
+    assert city is not None
+    assert city.controller == heir.id
+    await owners.leave(store, second, heir, clock=FakeClock())
+
+
+def test_a_process_that_looks_is_not_taken_for_a_living_one(tmp_path: Path) -> None:
+    holder = FileProofs(tmp_path)
+    holder.hold("own_1")
+    with (tmp_path / "own_1").open("rb") as looking:
+        holder.release("own_1")
+        (tmp_path / "own_1").touch()
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        with (tmp_path / "own_1").open("rb") as another:
+            fcntl.flock(another, fcntl.LOCK_SH)
+            assert FileProofs(tmp_path).dead("own_1")
+
+
 async def test_a_living_controller_is_not_displaced(place: Place, store: Store) -> None:
     first, second = [await asyncio.to_thread(open_proofs, place) for _ in range(2)]
     ruler, rival = (Owner(f"own_{n}", "controller", "host", n, AT) for n in (1, 2))
-    await owners.join(store, first, ruler, act=ACT)
-    await owners.take_control(store, first, ruler, act=ACT)
-    assert await owners.join(store, second, rival, act=ACT) == []
+    await owners.join(store, first, ruler, ctx=CONTEXT)
+    await owners.take_control(store, first, ruler, ctx=CONTEXT)
+    assert await owners.join(store, second, rival, ctx=CONTEXT) == []
     with pytest.raises(owners.ControlledElsewhere, match="process 1 on host"):
-        await owners.take_control(store, second, rival, act=ACT)
+        await owners.take_control(store, second, rival, ctx=CONTEXT)
     await owners.leave(store, second, rival, clock=FakeClock())
     await owners.leave(store, first, ruler, clock=FakeClock())

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import AlreadyClaimed, BeadStatus, NewBead
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import Conflict
-from lamplighter.kit.ids import IdSource
-from lamplighter.services import beads, owners
+from lamplighter.services import owners
+from lamplighter.services.beads import changes as beads
+from lamplighter.services.context import acting
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
 from lamplighter.store.tx import Store
@@ -19,7 +19,7 @@ from lamplighter.store.url import PostgresUrl, open_proofs, open_store
 from lamplighter.testing.contracts.store import AT, CITY
 
 ROUNDS = 15
-ACT = Act("tester", AT)
+CONTEXT = acting("tester", AT)
 
 
 @pytest.fixture
@@ -36,38 +36,39 @@ async def race(*calls: Any) -> list[Any]:
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
-async def test_a_bead_claimed_by_two_has_one_holder(rivals: list[Store], ids: IdSource) -> None:
+async def test_a_bead_claimed_by_two_has_one_holder(rivals: list[Store]) -> None:
     one, two = rivals
     for _ in range(ROUNDS):
-        bead = await one.transact(beads.create, NewBead(title="work"), prefix="t", ids=ids, act=ACT)
+        bead = await one.transact(beads.create, NewBead(title="work"), prefix="t", ctx=CONTEXT)
         outcomes = await race(
-            one.transact(beads.claim, bead.id, "ann", act=ACT), two.transact(beads.claim, bead.id, "ben", act=ACT)
+            one.transact(beads.claim, bead.id, "ann", ctx=CONTEXT),
+            two.transact(beads.claim, bead.id, "ben", ctx=CONTEXT),
         )
         assert sum(isinstance(outcome, AlreadyClaimed) for outcome in outcomes) == 1
         winner = next(outcome for outcome in outcomes if not isinstance(outcome, Exception))
         assert (await one.read(beads.get, bead.id)).assignee == winner.assignee
 
 
-async def test_closing_the_last_two_steps_at_once_closes_their_molecule(rivals: list[Store], ids: IdSource) -> None:
+async def test_closing_the_last_two_steps_at_once_closes_their_molecule(rivals: list[Store]) -> None:
     one, two = rivals
     for _ in range(ROUNDS):
-        root = await one.transact(beads.create, NewBead(title="all", type="molecule"), prefix="t", ids=ids, act=ACT)
+        root = await one.transact(beads.create, NewBead(title="all", type="molecule"), prefix="t", ctx=CONTEXT)
         steps = [
-            await one.transact(beads.create, NewBead(title="step", parent=root.id), prefix="t", ids=ids, act=ACT)
+            await one.transact(beads.create, NewBead(title="step", parent=root.id), prefix="t", ctx=CONTEXT)
             for _ in range(2)
         ]
         outcomes = await race(
-            one.transact(beads.close, steps[0].id, act=ACT), two.transact(beads.close, steps[1].id, act=ACT)
+            one.transact(beads.close, steps[0].id, ctx=CONTEXT), two.transact(beads.close, steps[1].id, ctx=CONTEXT)
         )
         assert not [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         assert (await one.read(beads.get, root.id)).status is BeadStatus.CLOSED
 
 
-async def test_a_bead_closed_by_two_is_closed_once(rivals: list[Store], ids: IdSource) -> None:
+async def test_a_bead_closed_by_two_is_closed_once(rivals: list[Store]) -> None:
     one, two = rivals
     for _ in range(ROUNDS):
-        bead = await one.transact(beads.create, NewBead(title="work"), prefix="t", ids=ids, act=ACT)
-        await race(one.transact(beads.close, bead.id, act=ACT), two.transact(beads.close, bead.id, act=ACT))
+        bead = await one.transact(beads.create, NewBead(title="work"), prefix="t", ctx=CONTEXT)
+        await race(one.transact(beads.close, bead.id, ctx=CONTEXT), two.transact(beads.close, bead.id, ctx=CONTEXT))
         row = await one.read(
             lambda tx, bead_id=bead.id: tx.db.row(
                 "SELECT count(*) AS n FROM events WHERE type = 'bead.closed' AND subject = :id", {"id": bead_id}
@@ -84,10 +85,10 @@ async def test_of_two_controllers_that_start_together_one_rules(
         candidates = [Owner(f"own_{turn}{n}", "controller", "host", n, AT) for n in range(2)]
         proofs = [await asyncio.to_thread(open_proofs, postgres_place) for _ in range(2)]
         for store, proof, owner in zip(rivals, proofs, candidates, strict=True):
-            await owners.join(store, proof, owner, act=ACT)
+            await owners.join(store, proof, owner, ctx=CONTEXT)
         outcomes = await race(
             *(
-                owners.take_control(store, proof, owner, act=ACT)
+                owners.take_control(store, proof, owner, ctx=CONTEXT)
                 for store, proof, owner in zip(rivals, proofs, candidates, strict=True)
             )
         )
@@ -105,6 +106,6 @@ async def test_a_dead_owner_is_buried_once_by_however_many(rivals: list[Store], 
     for turn in range(5):
         dead = Owner(f"own_dead{turn}", "worker", "host", 1, AT)
         await rivals[0].transact(owners.register, dead)
-        outcomes = await race(*(store.transact(owners.expire, dead, act=ACT) for store in rivals for _ in range(3)))
+        outcomes = await race(*(store.transact(owners.expire, dead, ctx=CONTEXT) for store in rivals for _ in range(3)))
         assert sum(outcome is not None for outcome in outcomes) == 1
     del postgres_place

@@ -45,6 +45,7 @@ class TestSubprocess(LocalSessionContract):
     async def cities(self, tmp_path: Path) -> AsyncIterator[RealCities]:
         clock = SystemClock()
         root = tmp_path / "state"
+        root.mkdir()
         cities = RealCities(
             lambda city, city_id: SubprocessProvider(root / city, city=city_id, clock=clock, ids=IdSource(clock))
         )

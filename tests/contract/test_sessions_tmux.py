@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -15,15 +16,29 @@ import pytest
 from lamplighter.adapters.sessions.tmux.client import TmuxClient
 from lamplighter.adapters.sessions.tmux.control import LineLost
 from lamplighter.adapters.sessions.tmux.provider import TmuxProvider
-from lamplighter.domain.sessions.model import Dialog, Readiness, SessionName
+from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.model import Dialog, Readiness, SessionName, SessionSpec
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
+from lamplighter.ports.sessions import NotDelivered
 from lamplighter.testing.contracts.local_sessions import LocalSessionContract
 from lamplighter.testing.contracts.sessions import ALPHA, AT_ONCE, end, hear, shows
 from lamplighter.testing.puppets import puppet, until
 from lamplighter.testing.session_cities import RealCities
 
+COMPOSER = Path(__file__).parents[1] / "data" / "programs" / "composer.py"
 MENU = Path(__file__).parents[1] / "data" / "programs" / "menu.py"
+
+
+def composer(work_dir: Path, *how: str) -> SessionSpec:
+    """A session of a program that edits its input row itself; `how` are its arguments."""
+    spec = puppet("alpha", work_dir, readiness=Readiness(mark="Type your message"))
+    return replace(spec, command=(spec.command[-1], str(COMPOSER), *how))
+
+
+def impatient(provider: TmuxProvider) -> TmuxProvider:
+    provider._keyboard = replace(provider._keyboard, shown_within=timedelta(seconds=2), taken_within=(0.5, 0.5, 0.5))
+    return provider
 
 
 class TestTmux(LocalSessionContract):
@@ -99,6 +114,53 @@ class TestTmux(LocalSessionContract):
         await provider.start(replace(spec, command=(spec.command[-1], str(MENU))))
         await shows(provider, ALPHA, "heard hello")
 
+    async def test_enters_that_a_program_loses_are_pressed_again(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        await provider.start(composer(tmp_path, "2", "seen", "0"))
+        await provider.nudge(ALPHA, "light the lamps")
+        await provider.nudge(ALPHA, "and the lanterns, " * 30)
+        shown = await provider.peek(ALPHA)
+        assert "heard [light the lamps]" in shown
+        assert "heard [and the lanterns, and" in shown
+
+    async def test_text_that_a_program_never_takes_is_reported_and_does_not_mix_with_the_next(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = impatient(cities.open())
+        await provider.start(composer(tmp_path, "3", "seen", "0"))
+        with pytest.raises(NotDelivered, match="stayed in its input row"):
+            await provider.nudge(ALPHA, "the first message")
+        await provider.nudge(ALPHA, "the second message")
+        await shows(provider, ALPHA, "heard [the second message]")
+        assert "first" not in await provider.peek(ALPHA)
+
+    async def test_a_program_that_does_not_show_what_is_typed_gets_no_enter_and_the_nudge_is_reported(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = impatient(cities.open())
+        await provider.start(composer(tmp_path, "0", "blind", "0"))
+        with pytest.raises(NotDelivered, match="did not appear"):
+            await provider.nudge(ALPHA, "open the gate")
+        assert "heard" not in await provider.peek(ALPHA)
+
+    async def test_a_start_tells_that_its_first_nudge_did_not_arrive(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = impatient(cities.open())
+        seen = await provider.start(replace(composer(tmp_path, "0", "blind", "0"), nudge="open the gate"))
+        assert seen.alive
+        assert "did not appear" in seen.meta[meta.NUDGE_FAILED]
+
+    async def test_a_program_that_draws_its_prompt_before_it_reads_gets_its_first_nudge_whole(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = cities.open()
+        await provider.start(replace(composer(tmp_path, "1", "seen", "3"), nudge="good morning"))
+        await shows(provider, ALPHA, "heard [good morning]")
+
+    async def test_a_nudge_to_a_program_that_ends_by_it_has_arrived(self, cities: RealCities, tmp_path: Path) -> None:
+        provider = cities.open()
+        await provider.start(puppet("alpha", tmp_path))
+        await provider.nudge(ALPHA, "exit 3")
+
     async def test_windows_a_person_opens_are_not_the_agent(self, cities: RealCities, tmp_path: Path) -> None:
         provider = cities.open()
         started = await provider.start(puppet("alpha", tmp_path))
@@ -162,6 +224,59 @@ class TestTmux(LocalSessionContract):
         await shows(provider, ALPHA, "said hello again")
         await until(partial(has_line, provider))
 
+    @pytest.mark.parametrize("looked", [True, False], ids=["seen", "unseen"])
+    async def test_a_program_that_outlives_its_server_is_ended_before_it_is_started_again(
+        self, cities: RealCities, tmp_path: Path, *, looked: bool
+    ) -> None:
+        provider = cities.open()
+        endings = await lined(provider, tmp_path, stubborn(tmp_path))
+        await shows(provider, ALPHA, "at work")
+        await run_tmux(provider, "kill-server")
+        assert await hear(endings) == ALPHA
+        if looked:
+            assert await provider.seen() == {}
+        await provider.start(stubborn(tmp_path))
+        await shows(provider, ALPHA, "at work")
+        assert len((tmp_path / "starts").read_text().split()) == 2
+        assert not (tmp_path / "beside").exists()
+
+    async def test_a_start_in_a_pane_that_is_gone_does_not_touch_the_one_that_has_its_id_now(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = cities.open()
+        endings = await lined(provider, tmp_path)
+        await run_tmux(provider, "kill-server")
+        assert await hear(endings) == ALPHA
+        other = cities.open()  # does not know of the first server
+        beta = await other.start(puppet("beta", tmp_path))
+        assert beta.pid is not None
+        pane = await other._sight.pane(SessionName("beta"))
+        provider._sight.last[ALPHA] = replace(provider._sight.last[ALPHA], id=pane.id)
+        await provider.start(puppet("alpha", tmp_path))
+        seen = await provider.seen()
+        assert {name: one.alive for name, one in seen.items()} == {ALPHA: True, SessionName("beta"): True}
+        assert seen[SessionName("beta")].pid == beta.pid
+
+    async def test_lines_that_killed_processes_left_are_ended_by_the_next(
+        self, cities: RealCities, tmp_path: Path
+    ) -> None:
+        provider = cities.open()
+        await lined(provider, tmp_path)
+        server = await ask_tmux(provider, "display-message", "-p", "#{pid}")
+        dead = await asyncio.create_subprocess_exec("true")
+        await dead.wait()
+        holder = f"lamp-line-{dead.pid}-0123456789ab-01234567"
+        client = await asyncio.create_subprocess_exec(
+            "tmux", "-C", "-S", str(provider._tmux.socket), "new-session", "-s", holder, "sleep 600",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        await client.stdout.readuntil(holder.encode())  # it is attached
+        await provider.cleanup()
+        assert await client.wait() != 0
+        kept = await ask_tmux(provider, "list-sessions", "-F", "#{session_name}")
+        assert sorted(kept.split()) == sorted(["alpha", provider._tmux._holder])
+        assert await ask_tmux(provider, "display-message", "-p", "#{pid}") == server
+
     async def test_a_line_that_somebody_cuts_is_opened_anew(self, cities: RealCities, tmp_path: Path) -> None:
         provider = cities.open()
         await lined(provider, tmp_path)
@@ -173,6 +288,8 @@ class TestTmux(LocalSessionContract):
         await until(lost)
         assert (await provider.seen())[ALPHA].alive
         await until(partial(has_line, provider))
+        kept = await ask_tmux(provider, "list-sessions", "-F", "#{session_name}")
+        assert sorted(kept.split()) == sorted(["alpha", provider._tmux._holder])
 
     async def test_a_start_whose_answer_was_lost_is_not_done_twice(self, cities: RealCities, tmp_path: Path) -> None:
         provider = cities.open()
@@ -200,10 +317,25 @@ class Forgetful(TmuxClient):
         raise LineLost
 
 
-async def lined(provider: TmuxProvider, work_dir: Path) -> AsyncIterator[SessionName]:
+def stubborn(work_dir: Path) -> SessionSpec:
+    """A program whose terminal may go, as that of its shell; it notes its starts, and those it finds at work."""
+    script = """
+        trap '' HUP
+        for one in $(cat starts); do
+          case $(cat /proc/$one/stat) in *") Z "*) ;; ?*) echo $one >> beside ;; esac
+        done
+        echo $$ >> starts
+        echo at work
+        sleep 600
+    """
+    spec = puppet("alpha", work_dir)
+    return replace(spec, command=(*spec.command[:2], '/bin/sh -c "$0" 2>/dev/null; exit 1', script))
+
+
+async def lined(provider: TmuxProvider, work_dir: Path, spec: SessionSpec | None = None) -> AsyncIterator[SessionName]:
     """Start a session and have the line to its server open."""
     endings = provider.ended()
-    await provider.start(puppet("alpha", work_dir))
+    await provider.start(spec or puppet("alpha", work_dir))
     await until(partial(has_line, provider))
     return endings
 
@@ -215,6 +347,14 @@ async def has_line(provider: TmuxProvider) -> bool:
 
 async def no_server(provider: TmuxProvider) -> bool:
     return await run_tmux(provider, "list-sessions", check=False) != 0
+
+
+async def ask_tmux(provider: TmuxProvider, *words: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        "tmux", "-S", str(provider._tmux.socket), *words, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    return said.decode()
 
 
 async def run_tmux(provider: TmuxProvider, *words: str, check: bool = True) -> int:

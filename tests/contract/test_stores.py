@@ -10,14 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from lamplighter.store.engine import sqlite_connection
-from lamplighter.store.engine.postgres import PostgresDirect, PostgresStore
-from lamplighter.store.engine.sqlite import SqliteStore
+from lamplighter.store.engine import PostgresDirect, sqlite_connection
 from lamplighter.store.engine.sqlite_connection import SqliteConnection, TransactionEnded
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreBusy, StoreFull, StoreGone, StoreUnavailable
-from lamplighter.store.tx import Tx
-from lamplighter.store.url import PostgresUrl, SqliteUrl, open_store
+from lamplighter.store.tx import Store, Tx
+from lamplighter.store.url import PostgresUrl, SqliteUrl, open_direct, open_store
 from lamplighter.testing.contracts.store import (
     AT,
     CITY,
@@ -41,9 +39,8 @@ class TestDirectStores(DirectStoreContract):
 
 
 @pytest.fixture
-async def sqlite(sqlite_place: SqliteUrl) -> AsyncIterator[SqliteStore]:
+async def sqlite(sqlite_place: SqliteUrl) -> AsyncIterator[Store]:
     store = open_store(sqlite_place, CITY, Wakes())
-    assert isinstance(store, SqliteStore)
     yield store
     await store.close()
 
@@ -54,14 +51,13 @@ def wakes() -> Wakes:
 
 
 @pytest.fixture
-async def postgres_store(postgres_place: PostgresUrl, wakes: Wakes) -> AsyncIterator[PostgresStore]:
+async def postgres_store(postgres_place: PostgresUrl, wakes: Wakes) -> AsyncIterator[Store]:
     store = open_store(postgres_place, CITY, wakes)
-    assert isinstance(store, PostgresStore)
     yield store
     await store.close()
 
 
-async def grouped(store: SqliteStore, *functions: Any) -> list[Any]:
+async def grouped(store: Store, *functions: Any) -> list[Any]:
     """The functions as members of one group: they queue up while a first one is held."""
     gate = Gate()
     first = asyncio.create_task(store.transact(gate.hold, "first"))
@@ -87,7 +83,7 @@ def swallows_the_end(tx: Tx) -> None:
 
 
 class TestSqlite:
-    async def test_a_function_that_ends_the_whole_transaction_takes_nobody_with_it(self, sqlite: SqliteStore) -> None:
+    async def test_a_function_that_ends_the_whole_transaction_takes_nobody_with_it(self, sqlite: Store) -> None:
         await sqlite.transact(lambda tx: tx.db.execute("CREATE TABLE once (n INTEGER UNIQUE)", {}))
         outcomes = await grouped(
             sqlite, lambda tx: say(tx, "a"), ends_the_transaction, lambda tx: say(tx, "b"), lambda tx: say(tx, "c")
@@ -96,7 +92,7 @@ class TestSqlite:
         assert [outcomes[0], *outcomes[2:]] == ["a", "b", "c"]
         assert sorted(await sqlite.read(said)) == ["a", "b", "c", "first"]
 
-    async def test_a_function_that_hides_the_end_of_its_transaction_is_found_out(self, sqlite: SqliteStore) -> None:
+    async def test_a_function_that_hides_the_end_of_its_transaction_is_found_out(self, sqlite: Store) -> None:
         await sqlite.transact(lambda tx: tx.db.execute("CREATE TABLE once (n INTEGER UNIQUE)", {}))
         outcomes = await grouped(sqlite, lambda tx: say(tx, "a"), swallows_the_end, lambda tx: say(tx, "b"))
         assert outcomes[0] == "a"
@@ -106,7 +102,7 @@ class TestSqlite:
             await sqlite.transact(swallows_the_end)
         assert sorted(await sqlite.read(said)) == ["a", "b", "first"]
 
-    async def test_a_full_disk_is_told_to_those_it_hits_and_work_goes_on(self, sqlite: SqliteStore) -> None:
+    async def test_a_full_disk_is_told_to_those_it_hits_and_work_goes_on(self, sqlite: Store) -> None:
         def fill(tx: Tx) -> None:
             for _ in range(200):
                 say(tx, "x" * 4000)
@@ -138,7 +134,7 @@ class TestSqlite:
             await store.close()
 
     async def test_a_reader_that_could_not_open_the_file_tries_again(
-        self, sqlite: SqliteStore, sqlite_place: SqliteUrl
+        self, sqlite: Store, sqlite_place: SqliteUrl
     ) -> None:
         away = sqlite_place.path.with_name("away")
         sqlite_place.path.rename(away)
@@ -148,7 +144,7 @@ class TestSqlite:
         assert await sqlite.read(appended) == 0
 
     def test_a_connection_is_durable_and_strict(self, sqlite_place: SqliteUrl) -> None:
-        connection = SqliteConnection(sqlite_place.path, CITY)
+        connection = SqliteConnection(sqlite_place.path, Tx)
         try:
             values = {name: connection.raw.execute(f"PRAGMA {name}").fetchone()[0] for name in PRAGMAS}
         finally:
@@ -167,9 +163,7 @@ def _pages(tx: Tx) -> int:
 
 
 class TestPostgres:
-    async def test_lost_connections_are_survived(
-        self, postgres_store: PostgresStore, postgres_url: str, wakes: Wakes
-    ) -> None:
+    async def test_lost_connections_are_survived(self, postgres_store: Store, postgres_url: str, wakes: Wakes) -> None:
         await asyncio.gather(*(postgres_store.transact(say, str(n)) for n in range(50)))
         await seen(postgres_store, wakes, 50)
         with psycopg.connect(postgres_url, autocommit=True) as other:
@@ -186,7 +180,7 @@ class TestPostgres:
     async def test_wakeups_come_back_after_the_listener_was_cut_off(self, postgres_place: PostgresUrl) -> None:
         wakes = Wakes()
         store = open_store(postgres_place, CITY, wakes)
-        direct = PostgresDirect(postgres_place.url, CITY)
+        direct = open_direct(postgres_place, CITY)
         try:
             with psycopg.connect(postgres_place.url, autocommit=True) as other:
                 other.execute(
@@ -206,7 +200,7 @@ class TestPostgres:
             await store.close()
 
     async def test_a_member_that_waits_for_a_lock_delays_nobody_elses_answer(
-        self, postgres_store: PostgresStore, postgres_url: str
+        self, postgres_store: Store, postgres_url: str
     ) -> None:
         await postgres_store.transact(lambda tx: tx.db.execute("CREATE TABLE held (n INTEGER)", {}))
         await postgres_store.transact(lambda tx: tx.db.execute("INSERT INTO held VALUES (1)", {}))
@@ -227,7 +221,7 @@ class TestPostgres:
             assert await waiting == "waited"
 
     async def test_a_lock_that_is_never_freed_is_told(
-        self, postgres_store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+        self, postgres_store: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("lamplighter.store.engine.postgres_connection.LOCK_MILLIS", 50)
         await postgres_store.transact(lambda tx: tx.cities.ensure("here", AT))
@@ -238,7 +232,7 @@ class TestPostgres:
         assert await postgres_store.transact(lambda tx: tx.cities.lock()) is not None
 
     async def test_a_connection_is_not_left_within_a_failed_begin(
-        self, postgres_store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+        self, postgres_store: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("lamplighter.store.engine.postgres_connection.CHECK_SECONDS", 0.0)
         with psycopg.connect(postgres_url, autocommit=True) as other:
@@ -266,8 +260,10 @@ class TestPostgres:
             open_store(PostgresUrl(url, runtime), CITY, Wakes())
         assert "hush" not in told.value.message
 
-    def test_what_was_committed_is_not_called_failed_for_a_lost_wakeup(self, postgres_url: str) -> None:
-        direct = PostgresDirect(postgres_url, CITY)
+    def test_what_was_committed_is_not_called_failed_for_a_lost_wakeup(
+        self, postgres_place: PostgresUrl, postgres_url: str
+    ) -> None:
+        direct = open_direct(postgres_place, CITY)
         try:
             with psycopg.connect(postgres_url, autocommit=True) as other:
 
@@ -275,13 +271,15 @@ class TestPostgres:
                     say(tx, "kept")
                     return "kept"
 
-                original = direct._line.open().commit
+                assert isinstance(direct.database, PostgresDirect)
+                connection = direct.database.line.open()
+                original = connection.commit
 
                 def commit_and_be_cut_off() -> None:
                     original()
                     _end_all_others(other)
 
-                direct._line.open().commit = commit_and_be_cut_off  # type: ignore[method-assign]  # the moment of the cut
+                connection.commit = commit_and_be_cut_off  # type: ignore[method-assign]  # the moment of the cut
                 assert direct.transact(cut_off_after) == "kept"
                 count = other.execute("SELECT count(*) FROM events").fetchone()
                 assert count == (1,)

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from lamplighter.daemon.cluster.peer_watch import PeerWatch
-from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.services import owners
-from lamplighter.store.engine.death_watch import PostgresDeathWatch, open_death_watch
+from lamplighter.services.context import acting
+from lamplighter.store.engine.death_watch import PostgresDeathWatch
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import ProofLost
 from lamplighter.store.owners import Owner
 from lamplighter.store.tx import Store
-from lamplighter.store.url import PostgresUrl, SqliteUrl, open_proofs, open_store
+from lamplighter.store.url import PostgresUrl, SqliteUrl, open_death_watch, open_proofs, open_store
 from lamplighter.testing.contracts.store import AT, CITY
 from lamplighter.testing.processes import Child, Children, children
 
-ACT = Act("tester", AT)
+CONTEXT = acting("tester", AT)
 HOLDER = Path(__file__).with_name("proof_child.py")
 
 
@@ -35,7 +35,7 @@ async def store(postgres_place: PostgresUrl) -> AsyncIterator[Store]:
 
 async def peer_watch(place: PostgresUrl, store: Store, name: str) -> PeerWatch:
     proofs = open_proofs(place)
-    await owners.join(store, proofs, Owner(name, "worker", "host", 1, AT), act=ACT)
+    await owners.join(store, proofs, Owner(name, "worker", "host", 1, AT), ctx=CONTEXT)
     return PeerWatch(store, SystemClock(), proofs, PostgresDeathWatch(place.url), name, "worker")
 
 

@@ -17,7 +17,7 @@ from lamplighter.store.tx import Tx
 from lamplighter.store.url import Place, open_direct, open_store
 
 R = TypeVar("R")
-WITHIN = 30
+WITHIN = 120
 POLL = 1.0
 
 
@@ -32,6 +32,14 @@ def look(city: Path, fn: Callable[[Tx], R]) -> R:
     store = open_direct(place_of(city), CityPaths(city).city_id())
     try:
         return store.read(fn)
+    finally:
+        store.close()
+
+
+def write(city: Path, fn: Callable[[Tx], R]) -> R:
+    store = open_direct(place_of(city), CityPaths(city).city_id())
+    try:
+        return store.transact(fn)
     finally:
         store.close()
 

@@ -33,7 +33,7 @@ def lamp(city: Path, environment: dict[str, str]) -> Lamp:
     def call(*arguments: str, crash_at: str = "") -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "-m", "lamplighter", *arguments, "--city", str(city)],
-            check=False, capture_output=True, text=True, timeout=60,
+            check=False, capture_output=True, text=True, timeout=180,
             env=environment | ({"LAMP_CRASH_AT": crash_at} if crash_at else {}),
         )  # fmt: skip
 

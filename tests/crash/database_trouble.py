@@ -13,16 +13,16 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 from automation_watch import place_of, rows, wait_until
-from pipeline_load import EXEC, settled
+from pipeline_load import EXEC, leftovers, quiet
 from workers import on_postgres, start
 
 from lamplighter.adapters.files.city import CityPaths
-from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.services.automations import editing, firing
+from lamplighter.services.context import acting
 from lamplighter.services.rules import Rules
-from lamplighter.store.engine.patience import Patience, PatientStore
+from lamplighter.store.patience import Patience, PatientStore
 from lamplighter.store.url import open_direct
 from lamplighter.testing.postgres import Cluster
 from lamplighter.testing.processes import Child, Children
@@ -41,8 +41,10 @@ PROVIDER = '\n[providers.scripted]\ncommand = "sh"\nargs = ["agent.sh"]\n'
 class Town:
     """A controller and workers; runs are fired by hand, every other one an agent's."""
 
-    def __init__(self, city: Path, server: Cluster, members: list[Child]) -> None:
+    def __init__(self, city: Path, server: Cluster, members: list[Child], *elsewhere: Path) -> None:
+        """`elsewhere` are the directories of its other nodes."""
         self.city = city
+        self.directories = (city, *elsewhere)
         self.server = server
         self.members = members
         self.fired = 0
@@ -53,11 +55,11 @@ class Town:
         self._enough = threading.Event()
 
     def fire(self) -> None:
-        name, act = f"load{self.fired}", Act("load", self._clock.now())
+        name, ctx = f"load{self.fired}", acting("load", self._clock.now())
         body = {"name": name, "gate": "manual"} | (PROMPT if self.fired % 2 else EXEC)
-        self._store.transact(editing.create, body, rules=self._rules, ids=self._ids, act=act)
+        self._store.transact(editing.create, body, rules=self._rules, ctx=ctx)
         wanted = firing.ByHand(name)
-        self._store.transact(firing.run_by_hand, wanted, rules=self._rules, ids=self._ids, act=act)
+        self._store.transact(firing.run_by_hand, wanted, rules=self._rules, ctx=ctx)
         self.fired += 1
 
     @contextmanager
@@ -94,7 +96,7 @@ class Town:
         return len(found)
 
     def settle(self, within: float) -> None:
-        wait_until(self.city, settled, within=within)
+        wait_until(self.city, quiet, within=within)
 
     def counts(self) -> dict[str, Any]:
         """By what the commands wrote and which processes live, beside what the city says of itself."""
@@ -112,19 +114,23 @@ class Town:
             "agents_doubled": sum(n > 1 for n in prompts.values()),
             "completions_lost": len(agents - completed.keys()),
             "members_died": sum(member.process.poll() is not None for member in self.members),
+            "processes_left": sum(len(leftovers(directory)) for directory in self.directories),
         }
 
     def close(self) -> None:
         self._store.close()
 
     def _lines(self, name: str) -> "Counter[str]":
-        path = self.city / name
-        return Counter(path.read_text().split()) if path.exists() else Counter()
+        paths = (directory / name for directory in self.directories)
+        return Counter(word for path in paths if path.exists() for word in path.read_text().split())
 
 
 CLEAN = dict.fromkeys(
-    ("commands_lost", "commands_doubled", "agents_lost", "agents_doubled", "completions_lost", "members_died"), 0
-)
+    (
+        "commands_lost", "commands_doubled", "agents_lost", "agents_doubled", "completions_lost", "members_died",
+        "processes_left",
+    ), 0,
+)  # fmt: skip
 
 
 @contextmanager

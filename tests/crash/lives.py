@@ -22,11 +22,12 @@ from lamplighter.store.engine import postgres
 from lamplighter.web import server
 
 DIE_WITH_PARENT = 1
+KEPT = frozenset({"LAMP_SLACK_API_URL"})
 WARM = (surfaces, server, postgres)  # what they load after their start, loaded before the first
 
 
 def live(slot: str, city: Path, kind: str, name: str = "", point: str = "") -> None:
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("LAMP_", "GC_"))}
+    env = {key: value for key, value in os.environ.items() if key in KEPT or not key.startswith(("LAMP_", "GC_"))}
     settings = Settings(cwd=city, city=city, actor="tester", run=None, env=env)
     if point:
         where, _, passes = point.partition(":")

@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
+from lamplighter.services.context import acting
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Tx
 from lamplighter.store.url import open_direct, open_store, parse_store_url
@@ -15,7 +15,7 @@ CALLERS = 32
 
 
 def append(tx: Tx, subject: str) -> None:
-    tx.events.append(Act("load", SystemClock().now()).event("test.said", subject=subject))
+    tx.events.append(acting("load", SystemClock().now()).event("test.said", subject=subject))
 
 
 def acknowledge(subject: str) -> None:

@@ -12,10 +12,10 @@ from automation_watch import all_ended, place_of, rows
 
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.processes.table import all_processes
-from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
 from lamplighter.services.automations import editing, firing
+from lamplighter.services.context import acting
 from lamplighter.services.rules import Rules
 from lamplighter.store.tx import Tx
 from lamplighter.store.url import open_direct
@@ -56,24 +56,18 @@ class Load:
 
     def one(self, action: dict[str, Any]) -> str:
         name = f"load{self.fired}"
-        act = Act("load", self._clock.now())
+        ctx = acting("load", self._clock.now())
         body = {"name": name, "gate": "manual"} | action
-        self._store.transact(editing.create, body, rules=self._rules, ids=self._ids, act=act)
+        self._store.transact(editing.create, body, rules=self._rules, ctx=ctx)
         self.fired += 1
         wanted = firing.ByHand(name)
-        return self._store.transact(firing.run_by_hand, wanted, rules=self._rules, ids=self._ids, act=act).run
+        return self._store.transact(firing.run_by_hand, wanted, rules=self._rules, ctx=ctx).run
 
     def head(self) -> int:
         return self._store.read(lambda tx: tx.events.head())
 
     def close(self) -> None:
         self._store.close()
-
-
-def settled(tx: Tx) -> bool:
-    """All has ended, and nothing that was to follow waits any more."""
-    left = tx.db.row("SELECT 1 AS found FROM outbox WHERE state IN ('pending', 'claimed')", {})
-    return quiet(tx) and left is None
 
 
 def quiet(tx: Tx) -> bool:
@@ -106,6 +100,20 @@ def check(city: Path, directories: Iterable[Path], count: int) -> None:
     assert spent == []  # the dead were known by their proof of life: a claim or lease that ran out costs an attempt
     for directory in directories:
         assert leftovers(directory) == []
+
+
+def outcome(city: Path, directories: Iterable[Path], fired: int) -> dict[str, Any]:
+    """What came of the runs, by what commands and agents wrote: how many were lost, and how many done twice."""
+    directories = list(directories)
+    runs = {row["id"]: row["action"] for row in rows(city, "SELECT id, action FROM runs")}
+    done = {"agent": _said(directories, "prompts.log"), "exec": _said(directories, "commands.log")}
+    return {
+        "fired": fired,
+        "succeeded": len(rows(city, "SELECT id FROM runs WHERE state = 'succeeded'")),
+        "lost": fired - len(runs) + sum(run not in done[action] for run, action in runs.items()),
+        "doubled": sum(n > 1 for said in done.values() for n in said.values()),
+        "processes_left": sum(len(leftovers(directory)) for directory in directories),
+    }
 
 
 def leftovers(directory: Path) -> list[int]:

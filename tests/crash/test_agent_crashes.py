@@ -42,10 +42,10 @@ def test_an_agent_run_is_started_once_and_ends_once(
     start(processes, agents_city, environment)
     wait_until(agents_city, quiet)
     (run,) = look(agents_city, lambda tx: tx.runs.page())
-    assert (run.run.state, run.run.summary) == ("succeeded", "Lit.")
-    assert (agents_city / "prompts.log").read_text().split() == [run.run.id]
-    events = Counter(event.type for event in look(agents_city, lambda tx: tx.runs.events(run.run.id)))
+    assert (run.state, run.summary) == ("succeeded", "Lit.")
+    assert (agents_city / "prompts.log").read_text().split() == [run.id]
+    events = Counter(event.type for event in look(agents_city, lambda tx: tx.runs.events(run.id)))
     assert (events["session_created"], events["prompt_sent"], events["completion"]) == (1, 1, 1)
     assert [row["status"] for row in rows(agents_city, "SELECT status FROM trigger_events")] == ["completed"]
-    assert len(look(agents_city, lambda tx: tx.artifacts.of(run.run.id))) == 2
+    assert len(look(agents_city, lambda tx: tx.artifacts.of(run.id))) == 2
     assert leftovers(agents_city) == []

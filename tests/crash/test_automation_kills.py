@@ -11,8 +11,8 @@ from crew import JobPool
 from lamp_program import here
 
 from lamplighter.adapters.files.city import CityPaths
-from lamplighter.domain.acts import Act
 from lamplighter.kit.clock import SystemClock
+from lamplighter.services.context import acting
 from lamplighter.store.tx import Tx
 from lamplighter.store.url import open_direct, parse_store_url
 from lamplighter.testing.processes import Children
@@ -44,7 +44,7 @@ class Emitter:
 
     def emit(self, count: int) -> None:
         now = SystemClock().now()
-        facts = [Act("load", now).event("load.step", payload={"n": self.count + n}) for n in range(count)]
+        facts = [acting("load", now).event("load.step", payload={"n": self.count + n}) for n in range(count)]
 
         def append(tx: Tx) -> None:
             for fact in facts:
@@ -71,7 +71,7 @@ def nothing_under_way(tx: Tx) -> bool:
     return row is None
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_killed_again_and_again_nothing_is_lost_and_nothing_is_done_twice(city: Path, processes: Children) -> None:
     furnish(city)
     chance = random.Random(5267)

@@ -25,5 +25,5 @@ def test_restarts_and_lost_connections_cost_no_run_no_completion_and_no_process(
             found.fire()
             found.fire()
             trouble()
-        found.settle(within=90)
+        found.settle(within=180)
         assert bad(found.counts()) == {}

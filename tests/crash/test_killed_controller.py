@@ -5,18 +5,18 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from crew import JobPool
 
-from lamplighter.testing.processes import Child, Children
+from lamplighter.testing.processes import Children
 
 Lamp = Callable[..., "subprocess.CompletedProcess[str]"]
-AGENTS = int(os.environ.get("LAMP_TEST_AGENTS", "20"))
-KILLS = int(os.environ.get("LAMP_TEST_KILLS", "50"))
+AGENTS = 20
+KILLS = 50
 # An agent notes its start, and leaves with a status of its own as soon as its file says so.
 AGENT = """echo $$ >> starts/{name}; trap 'exit 3' USR1; while :; do sleep 1000 & wait; done"""
 
@@ -40,16 +40,7 @@ def starts(city: Path, name: str) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-def up(processes: Children, city: Path, environment: dict[str, str]) -> Child:
-    daemon = processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=environment)
-    line = daemon.line()
-    while line and not line.startswith("The lamps are lit"):
-        line = daemon.line()
-    assert line, "it ended before the lamps were lit"
-    return daemon
-
-
-def wait_for(check: Callable[[], bool], what: str, within: float = 60) -> None:
+def wait_for(check: Callable[[], bool], what: str, within: float = 120) -> None:
     deadline = time.monotonic() + within
     while not check():
         assert time.monotonic() < deadline, what
@@ -69,17 +60,17 @@ def agents(lamp: Lamp) -> dict[str, dict[str, object]]:
 
 
 def test_no_agent_dies_with_its_controller_and_none_is_started_twice(
-    city: Path, crowd: list[str], lamp: Lamp, processes: Children, environment: dict[str, str]
+    city: Path, crowd: list[str], lamp: Lamp, processes: Children
 ) -> None:
-    chance = random.Random(5267)
-    daemon = up(processes, city, environment)
+    chance, crew = random.Random(5267), JobPool.hired(processes)
+    crew.live("one", city, "up")
+    crew.up("one")
     wait_for(lambda: all(starts(city, name) for name in crowd), "not all were started")
     pids = {name: starts(city, name)[-1] for name in crowd}
     expected = dict.fromkeys(crowd, 1)
     ended: dict[str, int] = {}
     for turn in range(KILLS):
-        daemon.process.send_signal(signal.SIGKILL)
-        daemon.process.wait(timeout=30)
+        crew.kill("one")
         assert all(alive(pid) for pid in pids.values()), f"an agent died with controller {turn}"
         if turn % 10 == 5:  # one ends while nobody looks
             name = chance.choice([name for name in crowd if name not in ended])
@@ -87,7 +78,8 @@ def test_no_agent_dies_with_its_controller_and_none_is_started_twice(
             ended[name] = pids[name]
             wait_for(lambda pid=pids[name]: not alive(pid), "it did not end")
             expected[name] += 1
-        daemon = up(processes, city, environment)
+        crew.live("one", city, "up")
+        crew.up("one")
         if turn % 10 == 5:
             wait_for(lambda: all(len(starts(city, one)) == expected[one] for one in ended), "not relit")
             pids |= {one: starts(city, one)[-1] for one in ended}

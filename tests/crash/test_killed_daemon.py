@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from crew import JobPool
 
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.domain.events import EventFilter
@@ -52,10 +53,10 @@ class Acknowledged:
         """Until so many more are acknowledged: the load is really under way."""
         with self._more:
             goal = len(self.subjects) + further
-            assert self._more.wait_for(lambda: len(self.subjects) >= goal, timeout=30)
+            assert self._more.wait_for(lambda: len(self.subjects) >= goal, timeout=180)
 
     def finish(self) -> list[str]:
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=180)
         return self.subjects
 
     def _read(self, child: Child) -> None:
@@ -75,21 +76,22 @@ def start_daemon(processes: Children, city: Path, environment: dict[str, str]) -
     return daemon, said
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_daemon_killed_a_hundred_times_loses_nothing(
     city: Path, environment: dict[str, str], processes: Children, lamp: Lamp
 ) -> None:
     paths = CityPaths(city)
     load = Acknowledged(processes.script(SCRIPT, "alone", str(paths.runtime), paths.city_id()))
-    chance = random.Random(5267)
-    for turn in range(KILLS):
-        daemon, said = start_daemon(processes, city, environment)
-        assert any("Took over" in line for line in said) == (turn > 0)
+    chance, crew = random.Random(5267), JobPool.hired(processes)
+    for _ in range(KILLS):
+        crew.live("one", city, "up")
+        crew.up("one")
         load.wait_for(chance.randrange(4))
-        daemon.close()
-    last, _ = start_daemon(processes, city, environment)
+        crew.kill("one")
+    last, said = start_daemon(processes, city, environment)
+    assert said[0].startswith("Took over")
     assert lamp("stop").returncode == 0
-    assert last.process.wait(timeout=30) == 0
+    assert last.process.wait(timeout=180) == 0
     assert len(events_of(city, "controller.started")) == KILLS + 1
     assert len(set(events_of(city, "owner.lost"))) == KILLS
     assert len(events_of(city, "owner.lost")) == KILLS

@@ -26,7 +26,7 @@ name = "calm"
 start_command = '''echo $$ >>starts; while :; do sleep 1000 & wait; done'''
 """
 TICK = '[automation]\nexec = "echo $LAMP_RUN_ID >> ran"\ngate = "cooldown"\ninterval = "200ms"\n'
-WITHIN = 30.0
+WITHIN = 120.0
 
 
 class Daemon:
@@ -82,7 +82,7 @@ def with_suppressed_kill(pid: int) -> None:
 def readiness(city: Path) -> tuple[int, str]:
     port = json.loads((city / ".gc/api.json").read_text())["port"]
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=180) as answer:
             return answer.status, ""
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())["detail"]

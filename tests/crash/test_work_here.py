@@ -1,17 +1,18 @@
 """A run by hand: worked in the command's own process without a daemon, left to the daemon where one runs."""
 
+import json
 import sys
 from pathlib import Path
 
 from automation_watch import all_ended, look, rows, wait_until
 
 from lamplighter.adapters.files.city import CityPaths
-from lamplighter.app.inline_run import run_automation
+from lamplighter.app.inline_run import fired
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.ids import IdSource
-from lamplighter.services.automations.firing import ByHand
+from lamplighter.services.automations.operations import RUN_AUTOMATION, RunAutomation
 from lamplighter.testing.processes import Children
 
 
@@ -33,10 +34,11 @@ def test_without_a_daemon_the_command_works_its_own_run_and_nothing_else(
     define(city, "greet", 'exec = "echo hello"\ngate = "manual"\n')
     define(city, "tidy", 'exec = "true"\ngate = "cooldown"\ninterval = "1h"\n')
     town = opened(city, environment)
-    row, left = run_automation(town, ByHand("greet"))
+    _, executed_here = fired(town, RUN_AUTOMATION, RunAutomation("greet"))
     town.close()
-    assert (row.run.state, row.run.output_tail, left) == ("succeeded", "hello\n", False)
-    assert [found.run.automation for found in look(city, lambda tx: tx.runs.page())] == ["greet"]
+    (row,) = look(city, lambda tx: tx.runs.page())
+    assert (row.automation, row.state, row.output_tail) == ("greet", "succeeded", "hello\n")
+    assert executed_here
     assert rows(city, "SELECT id FROM owners") == []
 
 
@@ -46,12 +48,50 @@ def test_with_a_daemon_the_run_is_left_to_it(city: Path, environment: dict[str, 
     while not child.line().startswith("The lamps are lit"):
         assert child.process.poll() is None
     town = opened(city, environment)
-    _, left = run_automation(town, ByHand("greet"))
+    _, executed_here = fired(town, RUN_AUTOMATION, RunAutomation("greet"))
     town.close()
-    assert left is True
+    assert not executed_here
     wait_until(city, all_ended)
     (row,) = look(city, lambda tx: tx.runs.page())
-    assert (row.run.state, row.run.output_tail) == ("succeeded", "hello\n")
+    assert (row.state, row.output_tail) == ("succeeded", "hello\n")
+
+
+def test_with_a_daemon_its_surroundings_are_those_of_a_check(
+    city: Path,
+    environment: dict[str, str],
+    processes: Children,
+    lamp,  # type: ignore[no-untyped-def]  # noqa: ANN001
+) -> None:
+    define(city, "asked", 'exec = "true"\ngate = "condition"\ncheck = \'test "$ASKED_BY" = daemon\'\n')
+    assert lamp("automation", "check", "asked").returncode == 1
+    assert lamp("pause").returncode == 0
+    env = environment | {"ASKED_BY": "daemon"}
+    child = processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=env)
+    while not child.line().startswith("The lamps are lit"):
+        assert child.process.poll() is None
+    (found,) = json.loads(lamp("automation", "check", "asked", "--json").stdout)
+    assert found["reason"] == "paused: nothing fires"
+    told = lamp("automation", "explain", "asked").stdout
+    assert "is due" in told
+
+
+def test_what_a_running_command_printed_so_far_is_shown_and_its_end_is_waited_for(
+    city: Path,
+    environment: dict[str, str],
+    processes: Children,
+    lamp,  # type: ignore[no-untyped-def]  # noqa: ANN001
+) -> None:
+    define(city, "long", 'exec = "echo begun; while [ ! -e go ]; do sleep 0.1; done"\ngate = "manual"\n')
+    child = processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=environment)
+    while not child.line().startswith("The lamps are lit"):
+        assert child.process.poll() is None
+    run = json.loads(lamp("automation", "run", "long", "--json").stdout)["id"]
+    wait_until(city, lambda _tx: lamp("run", "logs", run).stdout == "begun\n")
+    (city / "go").touch()
+    done = lamp("run", "watch", run)
+    assert done.returncode == 0
+    assert "begun" in done.stdout
+    assert f"Run {run[-6:]} succeeded" in done.stdout
 
 
 def test_a_single_pass_fires_nothing_and_works_on_no_run(city: Path, lamp) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
@@ -70,10 +110,10 @@ def test_stopping_the_city_interrupts_what_runs(
 ) -> None:
     define(city, "long", 'exec = "echo begun; sleep 4799"\ngate = "cooldown"\ninterval = "1h"\n')
     processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=environment)
-    wait_until(city, lambda tx: any(row.run.state == "running" for row in tx.runs.page()))
+    wait_until(city, lambda tx: any(row.state == "running" for row in tx.runs.page()))
     assert lamp("stop").returncode == 0
     (row,) = look(city, lambda tx: tx.runs.page())
-    assert (row.run.state, row.run.reason) == ("failed", "interrupted")
+    assert (row.state, row.reason) == ("failed", "interrupted")
 
 
 def test_a_new_file_takes_effect_without_a_restart(
@@ -85,4 +125,4 @@ def test_a_new_file_takes_effect_without_a_restart(
     define(city, "late", 'exec = "echo here"\ngate = "cooldown"\ninterval = "1h"\n')
     wait_until(city, all_ended)
     (row,) = look(city, lambda tx: tx.runs.page())
-    assert row.run.automation == "late"
+    assert row.automation == "late"

@@ -63,7 +63,7 @@ def dies(crew: JobPool, town: Path, point: str, kind: str = "worker") -> None:
 
 
 def cooked(tx: Tx) -> bool:
-    return any(row.facts.wisp for row in tx.runs.page())
+    return any(row.wisp for row in tx.runs.page())
 
 
 PIPELINE = [(EXEC, point) for point in EXEC_POINTS if point not in FIRING] + [(PROMPT, point) for point in AGENT_POINTS]
@@ -130,4 +130,4 @@ def test_a_wisp_in_an_outside_store_is_made_once(point: CrashPoint, town: Path, 
     row = look(town, lambda tx: tx.runs.get(run))
     assert row is not None
     kept = json.loads((town / "beads.json").read_text())
-    assert [bead["id"] for bead in kept.values() if f"run:{run}" in bead["labels"]] == [row.facts.wisp]
+    assert [bead["id"] for bead in kept.values() if f"run:{run}" in bead["labels"]] == [row.wisp]

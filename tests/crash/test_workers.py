@@ -13,8 +13,8 @@ import pytest
 from automation_watch import all_ended, look, rows, wait_until
 from workers import checkout, on_postgres, start
 
-from lamplighter.store.engine.liveness import key_of
-from lamplighter.store.run_rows import RunRow
+from lamplighter.domain.runs.model import Run
+from lamplighter.store.engine.postgres_liveness import key_of
 from lamplighter.store.tx import Tx
 from lamplighter.testing.processes import Child, Children
 
@@ -41,7 +41,7 @@ def fire(lamp: Lamp, name: str, *more: str) -> str:
     return found
 
 
-def run_of(town: Path, run: str) -> RunRow:
+def run_of(town: Path, run: str) -> Run:
     found = look(town, lambda tx: tx.runs.get(run))
     assert found is not None
     return found
@@ -72,7 +72,7 @@ def held_up(town: Path, lamp: Lamp, processes: Children, environment: dict[str, 
 def test_on_sqlite_a_worker_is_refused_with_the_way_out(lamp: Lamp) -> None:
     done = lamp("worker")
     assert (done.returncode, "Workers need PostgreSQL." in done.stderr) == (2, True)
-    assert "`lamp up` runs the pipeline itself" in done.stderr
+    assert "up` runs the pipeline itself" in done.stderr
 
 
 @pytest.mark.usefixtures("town")
@@ -98,15 +98,15 @@ def test_a_worker_alone_takes_what_is_fired_and_leaves_in_good_order(
     worker = start(processes, environment, town, "worker")
     define(lamp, "greet", "echo hello")
     run = fire(lamp, "greet", "--wait")
-    assert (run_of(town, run).run.state, run_of(town, run).run.output_tail) == ("succeeded", "hello\n")
+    assert (run_of(town, run).state, run_of(town, run).output_tail) == ("succeeded", "hello\n")
     (node,) = nodes(lamp).values()
     assert (node["state"], [one["pid"] for one in node["processes"]]) == ("alive", [worker.process.pid])
     define(lamp, "long", "echo begun; sleep 4799")
     long = fire(lamp, "long")
     wait_until(town, is_running(long))
     worker.process.send_signal(signal.SIGTERM)
-    assert worker.process.wait(timeout=30) == 0
-    assert (run_of(town, long).run.state, run_of(town, long).run.reason) == ("failed", "interrupted")
+    assert worker.process.wait(timeout=180) == 0
+    assert (run_of(town, long).state, run_of(town, long).reason) == ("failed", "interrupted")
     (node,) = nodes(lamp).values()
     assert node["state"] == "stopped"
     assert rows(town, "SELECT id FROM owners") == []
@@ -123,7 +123,7 @@ def test_a_run_goes_to_the_node_that_holds_its_rig(
     define(lamp, "where", "pwd", "--rig", "web")
     run = fire(lamp, "where:rig:web", "--wait")
     row = run_of(town, run)
-    assert (row.run.state, row.run.output_tail, row.facts.node) == ("succeeded", f"{web}\n", "barn")
+    assert (row.state, row.output_tail, row.node) == ("succeeded", f"{web}\n", "barn")
     assert "barn" in lamp("status").stdout
 
 
@@ -141,10 +141,10 @@ def test_without_a_node_that_holds_it_a_run_waits_and_doctor_says_for_what(
     run = fire(lamp, "where:rig:web")
     told = lamp("doctor")
     assert "Node barn (rigs web) is lost." in told.stdout
-    assert "1 items wait for rig web" in told.stdout
+    assert "1 item waits for rig web" in told.stdout
     start(processes, environment, other, *held)
     wait_until(town, has_ended(run))
-    assert run_of(town, run).facts.node == "barn"
+    assert run_of(town, run).node == "barn"
 
 
 def test_another_process_of_the_node_goes_on_at_once_with_what_a_killed_one_held(
@@ -156,7 +156,7 @@ def test_another_process_of_the_node_goes_on_at_once_with_what_a_killed_one_held
         first.kill()
         wait_until(town, lambda tx: any(event.type == "run_adopted" for event in tx.runs.events(run)))
     wait_until(town, has_ended(run))
-    assert run_of(town, run).run.state == "succeeded"
+    assert run_of(town, run).state == "succeeded"
     assert (town / "done.log").read_text().split() == [run]
 
 
@@ -178,7 +178,7 @@ def test_a_worker_that_is_taken_for_dead_ends_nothing_of_what_others_took_over(
     first, run = held_up(town, lamp, processes, environment)
     for _ in range(beside):
         start(processes, environment, town, "worker")
-    owner = run_of(town, run).run.lease.owner
+    owner = run_of(town, run).lease.owner
     assert owner is not None
     with (town / "go").open("w"):
         cut_off(postgres_url, owner)
@@ -186,7 +186,7 @@ def test_a_worker_that_is_taken_for_dead_ends_nothing_of_what_others_took_over(
         wait_until(town, lambda tx: len(tx.owners.all()) == 1 + beside and all(
             one.id != owner and one.node is not None for one in tx.owners.all()))  # fmt: skip
     wait_until(town, has_ended(run))
-    assert (run_of(town, run).run.state, run_of(town, run).run.reason) == ("succeeded", "")
+    assert (run_of(town, run).state, run_of(town, run).reason) == ("succeeded", "")
     assert (town / "done.log").read_text().split() == [run]
     assert first.process.poll() is None
 
@@ -205,12 +205,12 @@ def test_a_lost_nodes_run_fails_and_a_retry_starts_it_elsewhere(
     start(processes, environment, town, "worker", "--name", "farm")
     worker.kill()
     wait_until(town, has_ended(run))
-    assert (run_of(town, run).run.state, run_of(town, run).run.reason) == ("failed", "node_lost")
+    assert (run_of(town, run).state, run_of(town, run).reason) == ("failed", "node_lost")
     assert [row["status"] for row in rows(town, "SELECT status FROM trigger_events")] == ["failed"]
     assert lamp("run", "retry", run).returncode == 0
     wait_until(town, all_ended)
-    (again,) = [row for row in look(town, lambda tx: tx.runs.page()) if row.run.retries == run]
-    assert (again.run.state, again.facts.node) == ("succeeded", "farm")
+    (again,) = [row for row in look(town, lambda tx: tx.runs.page()) if row.retries == run]
+    assert (again.state, again.node) == ("succeeded", "farm")
     start(processes, environment, barn, "worker", "--name", "barn")  # it comes back, and ends what is left of it
     homes = barn / ".gc" / "commands"
     wait_until(town, lambda _tx: not list(homes.iterdir()))
@@ -231,7 +231,7 @@ def test_a_machine_set_up_anew_takes_its_old_name_once_its_old_runs_are_given_up
     with (town / "city.toml").open("a", encoding="utf-8") as file:
         file.write('\n[workers]\nlost_after = "1ms"\n')
     start(processes, environment, town, *named)
-    assert run_of(town, run).run.reason == "node_lost"
+    assert run_of(town, run).reason == "node_lost"
     assert nodes(lamp)["farm"]["state"] == "alive"
     homes = town / ".gc" / "commands"
     wait_until(town, lambda _tx: not list(homes.iterdir()))
@@ -248,7 +248,7 @@ def test_a_run_is_canceled_from_anywhere_and_its_own_node_ends_it(
     run = fire(lamp, "slow:rig:web")
     wait_until(town, is_running(run))
     assert lamp("run", "cancel", run).returncode == 0
-    assert run_of(town, run).run.state == "canceled"
+    assert run_of(town, run).state == "canceled"
     homes = barn / ".gc" / "commands"
     wait_until(town, lambda _tx: not list(homes.iterdir()))
 
@@ -261,7 +261,7 @@ def test_stopping_the_city_leaves_workers_and_their_runs_alone(
         file.write('\n[session]\nprovider = "subprocess"\n\n[runs]\nisolation = "none"\n')
     worker = start(processes, environment, town, "worker")
     created = lamp(
-        "automation", "create", "agent", "--manual", "--preset", "shell", "--prompt",
+        "automation", "create", "agent", "--manual", "--preset", "shell", "--mode", "full_access", "--prompt",
         "cat go; lamp run complete --outcome succeeded --summary Lit.",
     )  # fmt: skip
     assert created.returncode == 0, created.stderr
@@ -270,9 +270,9 @@ def test_stopping_the_city_leaves_workers_and_their_runs_alone(
     start(processes, environment, town, "up")
     with (town / "go").open("w"):
         assert lamp("stop").returncode == 0
-        assert run_of(town, run).run.state == "running"
+        assert run_of(town, run).state == "running"
     wait_until(town, has_ended(run))
-    assert (run_of(town, run).run.state, run_of(town, run).run.summary) == ("succeeded", "Lit.")
+    assert (run_of(town, run).state, run_of(town, run).summary) == ("succeeded", "Lit.")
     assert worker.process.poll() is None
 
 
@@ -282,6 +282,6 @@ def test_two_nodes_do_not_share_a_name(
     start(processes, environment, town, "worker", "--name", "east")
     barn = checkout(town, tmp_path / "barn")
     second = start(processes, environment, barn, "worker", "--name", "east")
-    assert second.process.wait(timeout=30) == 4
+    assert second.process.wait(timeout=180) == 4
     third = lamp("worker", "--name", "west")
     assert (third.returncode, "is node `east` already" in third.stderr) == (4, True)

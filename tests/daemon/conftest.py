@@ -1,28 +1,21 @@
 """A city whose loops run inside the test, and a town for each test of the patrol."""
 
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from loops_city import Loops
+from loops_city import Loops, open_loops
 from patrol_town import PROVIDERS, Town, a_town
 
-from lamplighter.kit.clock import SystemClock
-from lamplighter.store.owners import Owner
-from lamplighter.store.url import SqliteUrl
+from lamplighter.store.url import Place
 
 
 @pytest.fixture
-async def loops(sqlite_place: SqliteUrl, tmp_path: Path) -> AsyncIterator[Loops]:
-    found = Loops(sqlite_place, tmp_path, SystemClock())
-    await found.store.transact(lambda tx: tx.cities.ensure("loops", found.clock.now()))
-    owner = Owner("own_first", "controller", "here", os.getpid(), found.clock.now())
-    await found.store.transact(lambda tx: tx.owners.register(owner))
-    yield found
-    await found.parts.close()
-    await found.parts.worker.stop()
-    await found.store.close()
+async def loops(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Loops]:
+    """On SQLite; a test that is marked with `on_both` runs on each database."""
+    place: Place = request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_place")
+    async with open_loops(place, tmp_path) as found:
+        yield found
 
 
 @pytest.fixture(params=PROVIDERS)

@@ -3,36 +3,41 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
+from lamplighter.adapters.files.workspaces import LocalWorkspaceFiles
 from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
+from lamplighter.adapters.notices.messenger import CityMessenger
 from lamplighter.adapters.sessions.local.commands import ShimCommands
 from lamplighter.adapters.sessions.local.provider import SubprocessProvider
 from lamplighter.daemon.automation_loops import Agents, AutomationLoops, Outside
-from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.formulas import Formula, Step
 from lamplighter.domain.city.model import City, Rig, Workspace
+from lamplighter.domain.runs.model import Run
 from lamplighter.domain.runs.target import Candidate, NotSelected, Selection
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.ids import IdSource
+from lamplighter.kit.records import changed
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services.automations import editing, firing
+from lamplighter.services.context import Configured, Context, acting
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import review
 from lamplighter.store.engine.wakes import Wakes
-from lamplighter.store.run_rows import RunRow
+from lamplighter.store.owners import Owner
 from lamplighter.store.url import Place, open_store
 
 CITY = f"cty_{os.urandom(6).hex()}"
 """Its own for every process of tests: whoever tidies up a city ends all that carries its mark on this machine."""
-WITHIN = 30
+WITHIN = 120
 
 
 class ScriptedSelector:
@@ -56,6 +61,7 @@ class Loops:
         self.wakes = Wakes()
         self.store = open_store(place, CITY, self.wakes)
         (root / "web").mkdir()
+        (root / ".gc").mkdir(exist_ok=True)
         self.city = City(
             workspace=Workspace(name="loops"), root=root, prefix="lo", rigs=(Rig(name="web", path="web", prefix="we"),)
         )
@@ -69,7 +75,8 @@ class Loops:
         self.parts = self.build("own_first")
 
     def build(self, owner: str) -> AutomationLoops:
-        outside = Outside(self.runner, self._formula, _no_beads, dict(os.environ), self.agents())
+        messenger = CityMessenger(self.root, SystemClock(), lambda: dict(os.environ), os.environ)
+        outside = Outside(self.runner, self._formula, _no_beads, dict(os.environ), self.agents(), messenger)
         parts = AutomationLoops.build(
             self.city, self.rules, outside, store=self.store, clock=self.clock, ids=self.ids,
             me=review.Worker(owner, "here"),
@@ -89,6 +96,7 @@ class Loops:
             artifacts=self.artifacts,
             selector=self.selector,
             api_url=lambda: None,
+            files=LocalWorkspaceFiles(runtime / "cache"),
         )
 
     def _formula(self, name: str, _rig: str | None) -> Formula:
@@ -97,26 +105,27 @@ class Loops:
         return Formula("feature", "", None, (), (Step("a", "A"),), "")
 
     @property
-    def act(self) -> Act:
-        return Act("tester", self.clock.now())
+    def context(self) -> Context:
+        made = acting("tester", self.clock.now(), self.ids)
+        return changed(made, configured=Configured(self.city, self.rules))
 
     async def add(self, name: str, **keys: Any) -> None:
         body = {"name": name, "gate": "manual"} | keys
-        await self.store.transact(editing.create, body, rules=self.rules, ids=self.ids, act=self.act)
+        await self.store.transact(editing.create, body, rules=self.rules, ctx=self.context)
 
     async def fire(self, name: str, **payload: Any) -> str:
         wanted = firing.ByHand(name, payload)
-        fired = await self.store.transact(firing.run_by_hand, wanted, rules=self.rules, ids=self.ids, act=self.act)
+        fired = await self.store.transact(firing.run_by_hand, wanted, rules=self.rules, ctx=self.context)
         return fired.run
 
-    async def work(self, name: str, **payload: Any) -> RunRow:
+    async def work(self, name: str, **payload: Any) -> Run:
         """Fire it and work it to its end."""
         run = await self.fire(name, **payload)
         async with asyncio.timeout(WITHIN):
             await self.parts.dispatcher.drain()
         return await self.get(run)
 
-    async def get(self, run: str) -> RunRow:
+    async def get(self, run: str) -> Run:
         return await self.store.read(review.get, run)
 
     def sleepers(self) -> list[int]:
@@ -134,6 +143,24 @@ class Loops:
         async with asyncio.timeout(WITHIN):
             while not await holds():  # noqa: ASYNC110  what is waited for is written by loops of another thread or process
                 await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def open_loops(
+    place: Place, root: Path, clock: Clock | None = None, owners: Sequence[str] = ("own_first",)
+) -> AsyncIterator[Loops]:
+    """The parts of a city with these controllers registered; what they have begun is stopped in the end."""
+    found = Loops(place, root, clock or SystemClock())
+    await found.store.transact(lambda tx: tx.cities.ensure("loops", found.clock.now()))
+    for name in owners:
+        me = Owner(name, "controller", "here", os.getpid(), found.clock.now())
+        await found.store.transact(lambda tx, me=me: tx.owners.register(me))
+    try:
+        yield found
+    finally:
+        await found.parts.worker.stop()
+        await found.parts.close()
+        await found.store.close()
 
 
 def _no_beads() -> Any:

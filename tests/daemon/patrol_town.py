@@ -36,19 +36,23 @@ PROVIDERS = ("fake", "subprocess", "tmux")
 
 
 class ShiftedClock(SystemClock):
-    """The system's clock, moved on by hand."""
+    """The system's clock, moved on by hand; `set_back` moves only the wall clock, as a person or a time server may."""
 
     def __init__(self) -> None:
         self.shift = timedelta(0)
+        self.back = timedelta(0)
 
     def now(self) -> datetime:
-        return super().now() + self.shift
+        return super().now() + self.shift - self.back
 
     def monotonic(self) -> float:
         return super().monotonic() + self.shift.total_seconds()
 
     def advance(self, **by: float) -> None:
         self.shift += timedelta(**by)
+
+    def set_back(self, **by: float) -> None:
+        self.back += timedelta(**by)
 
 
 class Town:

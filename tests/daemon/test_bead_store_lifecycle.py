@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from lamplighter.app.beads import close_beads, open_beads
 from lamplighter.app.create import create_city
+from lamplighter.app.open_beads import bead_store, close_beads, open_beads
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import open_city
 
@@ -47,5 +47,5 @@ def test_a_bead_file_is_taken_over_once(tmp_path: Path) -> None:
     city = open_city(_settings(root))
     open_beads(city)
     open_beads(city)
-    assert [entry.title for entry in city.beads.ready()] == ["Old work"]
+    assert [entry.title for entry in bead_store(city).ready()] == ["Old work"]
     city.close()

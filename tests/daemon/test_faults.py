@@ -13,10 +13,11 @@ from loops_city import Loops
 from structlog.testing import capture_logs
 
 from lamplighter.adapters.processes.table import all_processes
-from lamplighter.domain.city.sections import Runs
+from lamplighter.domain.city.run_sections import Runs
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.errors import Unavailable
 from lamplighter.ports.commands import Command, CommandEnded, CommandRunner
+from lamplighter.services.automations import due
 from lamplighter.testing.few_descriptors import only
 
 
@@ -44,19 +45,43 @@ async def test_a_command_that_cannot_be_laid_out_ends_its_run_at_once_and_the_ne
     await loops.add("tick", exec="echo x >>lines")
     place = block(loops, "commands")
     failed = await loops.work("tick")
-    assert (failed.run.state, failed.run.reason) == (RunState.FAILED, "not_started")
-    assert "commands cannot be written: File exists" in (failed.run.error or "")
-    assert not loops.parts.worker.holds(failed.run.id)
+    assert (failed.state, failed.reason) == (RunState.FAILED, "not_started")
+    assert "commands cannot be written: File exists" in (failed.error or "")
+    assert not loops.parts.worker.holds(failed.id)
     place.unlink()
-    assert (await loops.work("tick")).run.state is RunState.SUCCEEDED
+    assert (await loops.work("tick")).state is RunState.SUCCEEDED
     assert (loops.root / "lines").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("lasts", [2, 9], ids=["it passes", "it lasts"])
+async def test_a_run_of_which_nothing_ran_is_tried_again_three_times_before_it_needs_anybody(
+    loops: Loops, lasts: int
+) -> None:
+    await loops.add("tick", exec="echo x >>lines", gate="cooldown", interval="1000h")
+    place = block(loops, "commands")
+    report = await loops.store.transact(due.fire_due, limit=10, rules=loops.rules, ctx=loops.context)
+    soon = "UPDATE outbox SET due_at = 0 WHERE state = 'pending'"
+    for number in range(6):
+        if number == lasts:
+            place.unlink()
+        await loops.store.transact(lambda tx: tx.db.execute(soon, {}))
+        await loops.parts.dispatcher.drain()
+    rows = sorted(await loops.store.read(lambda tx: tx.runs.page(automation="tick")), key=lambda row: row.attempt)
+    assert [row.retries for row in rows] == [None, *(row.id for row in rows[:-1])]
+    assert [rows[0].id] == list(report.fired)
+    passed = [row.state is RunState.SUCCEEDED for row in rows]
+    assert passed == ([False, False, True] if lasts == 2 else [False] * 4)
+    assert [bool(row.fingerprint) for row in rows] == [False] * (len(rows) - 1) + [lasts == 9], "only the last one"
+    assert {row.reason for row in rows[:-1]} == {"not_started"}
+    written = loops.root / "lines"
+    assert (written.read_text() if written.exists() else "") == ("x\n" if lasts == 2 else "")
 
 
 async def test_a_precheck_that_cannot_be_laid_out_ends_its_run_too(loops: Loops) -> None:
     await loops.add("tick", exec="echo x >>lines", precheck="true")
     block(loops, "commands")
     failed = await loops.work("tick")
-    assert (failed.run.state, failed.run.reason) == (RunState.FAILED, "not_started")
+    assert (failed.state, failed.reason) == (RunState.FAILED, "not_started")
 
 
 async def test_a_run_without_descriptors_for_its_command_ends_at_once(loops: Loops) -> None:
@@ -72,7 +97,7 @@ async def test_a_run_without_descriptors_for_its_command_ends_at_once(loops: Loo
     ended = await loops.get(run)
     written = loops.root / "lines"
     ran = written.read_text().count("x") if written.exists() else 0
-    assert (ended.run.state, ran) in {(RunState.FAILED, 0), (RunState.SUCCEEDED, 1)}
+    assert (ended.state, ran) in {(RunState.FAILED, 0), (RunState.SUCCEEDED, 1)}
 
 
 async def test_a_command_whose_directory_is_taken_away_is_followed_to_its_end(loops: Loops) -> None:
@@ -87,8 +112,8 @@ async def test_a_command_whose_directory_is_taken_away_is_followed_to_its_end(lo
     async with asyncio.timeout(30):
         await loops.parts.dispatcher.drain()
     ended = await loops.get(run)
-    assert (ended.run.state, ended.run.reason) == (RunState.FAILED, "interrupted")
-    assert "nobody saw how it ended" in (ended.run.error or "")
+    assert (ended.state, ended.reason) == (RunState.FAILED, "interrupted")
+    assert "nobody saw how it ended" in (ended.error or "")
 
 
 async def test_a_command_whose_directory_is_taken_away_can_be_called_off(loops: Loops) -> None:
@@ -101,7 +126,7 @@ async def test_a_command_whose_directory_is_taken_away_can_be_called_off(loops: 
     (loops.root / ".gc" / "commands").rename(loops.root / "away")
     await loops.parts.worker.stop()
     ended = await loops.get(run)
-    assert (ended.run.state, ended.run.reason) == (RunState.FAILED, "interrupted")
+    assert (ended.state, ended.reason) == (RunState.FAILED, "interrupted")
     assert not [one for one in all_processes().values() if one.name == "sleep" and nap in _words(one.pid)]
 
 
@@ -120,10 +145,10 @@ async def test_an_agent_run_that_cannot_be_laid_out_ends_at_once_and_the_next_on
     await loops.add("agent", agent={"prompt": "echo hello", "preset": "shell"})
     place = block(loops, name)
     failed = await loops.work("agent")
-    assert (failed.run.state, failed.run.reason) == (RunState.FAILED, "not_started")
-    assert f".gc/{name}" in (failed.run.error or "")
+    assert (failed.state, failed.reason) == (RunState.FAILED, "not_started")
+    assert f".gc/{name}" in (failed.error or "")
     place.unlink()
-    assert (await loops.work("agent")).run.reason == "no_completion"
+    assert (await loops.work("agent")).reason == "no_completion"
 
 
 async def test_an_agent_run_whose_worktree_cannot_be_made_ends_at_once(loops: Loops) -> None:
@@ -133,7 +158,7 @@ async def test_an_agent_run_whose_worktree_cannot_be_made_ends_at_once(loops: Lo
     await loops.add("agent", rig="web", agent={"prompt": "echo hello", "preset": "shell"})
     block(loops, "worktrees")
     failed = await loops.work("agent:rig:web")
-    assert (failed.run.state, failed.run.reason) == (RunState.FAILED, "worktree_failed")
+    assert (failed.state, failed.reason) == (RunState.FAILED, "worktree_failed")
 
 
 async def repository(root: Path) -> None:
@@ -150,9 +175,9 @@ async def test_a_run_that_breaks_by_a_bug_ends_with_what_was_said_and_the_bug_is
     await loops.add("tick", exec="true")
     with capture_logs() as told:
         ended = await loops.work("tick")
-    assert (ended.run.state, ended.run.reason) == (RunState.FAILED, "interrupted")
-    assert ended.run.error == "RuntimeError: a bug"
-    assert [line["run"] for line in told if line["event"] == "run.broke"] == [ended.run.id]
+    assert (ended.state, ended.reason) == (RunState.FAILED, "interrupted")
+    assert ended.error == "RuntimeError: a bug"
+    assert [line["run"] for line in told if line["event"] == "run.broke"] == [ended.id]
 
 
 async def test_a_run_waits_for_what_is_away_and_takes_its_command_up_again(loops: Loops) -> None:
@@ -168,7 +193,7 @@ async def test_a_run_waits_for_what_is_away_and_takes_its_command_up_again(loops
 
     loops.parts.worker.runner = Troubled(loops.runner, away_at_first)
     await loops.add("tick", exec="echo x >>lines")
-    assert (await loops.work("tick")).run.state is RunState.SUCCEEDED
+    assert (await loops.work("tick")).state is RunState.SUCCEEDED
     assert tries == 2
     assert (loops.root / "lines").read_text() == "x\n"
 
@@ -190,7 +215,7 @@ async def test_a_newer_job_of_the_same_run_keeps_its_bookkeeping(loops: Loops) -
     async with asyncio.timeout(30):
         await worker.tasks.all_done()
     assert not worker.holds(run)
-    assert (await loops.get(run)).run.state is RunState.SUCCEEDED
+    assert (await loops.get(run)).state is RunState.SUCCEEDED
 
 
 async def test_a_directory_of_commands_in_disorder_does_not_keep_the_dispatcher_from_its_work(loops: Loops) -> None:
@@ -200,9 +225,9 @@ async def test_a_directory_of_commands_in_disorder_does_not_keep_the_dispatcher_
     working = asyncio.create_task(loops.parts.dispatcher.loop())
 
     async def ended() -> bool:
-        return bool((await loops.get(run)).run.ended)
+        return bool((await loops.get(run)).ended)
 
     await loops.until(ended)
     working.cancel()
     await asyncio.wait({working})
-    assert (await loops.get(run)).run.reason == "no_completion"
+    assert (await loops.get(run)).reason == "no_completion"

@@ -10,12 +10,12 @@ from loops_city import Loops
 from lamplighter.daemon.active_config import ActiveConfig
 from lamplighter.daemon.cluster.rig_claims import RigClaims
 from lamplighter.daemon.pipeline.limits import GroupLimits, left_out
-from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City, Configuration, Rig
-from lamplighter.domain.city.sections import Workers
+from lamplighter.domain.city.run_sections import Workers
 from lamplighter.domain.delivery.outbox import ItemKind
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services import configurations, nodes, outbox
+from lamplighter.services.context import acting
 from lamplighter.services.runs import executing, review
 from lamplighter.store.owners import Owner
 
@@ -30,7 +30,9 @@ async def join(loops: Loops, owner: str, node: str, held: dict[str, str]) -> Non
     if owner != ME.owner:
         found = Owner(owner, "worker", "barn", 2, loops.clock.now())
         await loops.store.transact(lambda tx: tx.owners.register(found))
-    await loops.store.transact(nodes.join, nodes.Joining(owner, node, node, f"nod_{node} at {node}", held), loops.act)
+    await loops.store.transact(
+        nodes.join, nodes.Joining(owner, node, node, f"nod_{node} at {node}", held), loops.context
+    )
 
 
 def rig_claims(loops: Loops, *, whole_city: bool) -> RigClaims:
@@ -78,15 +80,15 @@ async def test_an_agent_run_whose_configuration_lies_in_another_nodes_rig_is_han
         await loops.parts.dispatcher.tick()
         await loops.parts.dispatcher.handling.all_done()
     row = await loops.get(run)
-    assert (row.run.state, row.facts.node) == (RunState.READY, None)
+    assert (row.state, row.node) == (RunState.READY, None)
     assert await loops.store.read(lambda tx: tx.outbox.needed()) == {"rig:api": 1}
     (item,) = await loops.store.transact(outbox.claim_due, "own_second", loops.clock.now(), limit=5)
     assert executing.target_told(item.payload["target"]).configuration == "far"
     started = await loops.store.transact(
         executing.begin, item, executing.target_told(item.payload["target"]), review.Worker("own_second", "barn"),
-        ids=loops.ids, act=Act("worker", loops.clock.now()),
+        ctx=acting("worker", loops.clock.now(), loops.ids),
     )  # fmt: skip
-    assert (started.facts.configuration, started.facts.node) == ("far", "barn")
+    assert (started.configuration, started.node) == ("far", "barn")
 
 
 def test_a_limit_of_none_leaves_the_kind_to_others() -> None:

@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 from patrol_town import FRAGILE, HEAD, Town, agent, pool
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.domain.sessions import meta
-from lamplighter.domain.sessions.actions import AgentState
+from lamplighter.domain.sessions.actions import AgentState, NoteEnd
 from lamplighter.domain.sessions.model import Seen, SessionSpec
 from lamplighter.kit.errors import Unavailable
-from lamplighter.services import beads
+from lamplighter.services.beads import changes as beads
+from lamplighter.services.context import acting
 
 
 async def test_case_24_a_wanted_agent_is_started_with_reason_event_and_hash(town: Town) -> None:
@@ -98,6 +98,19 @@ async def test_case_28_a_zombie_is_told_with_its_last_words_and_restarted(town: 
     assert crashed.payload["exit_status"] == 3
     assert started.payload["session_id"] == crashed.payload["session_id"] != again.payload["session_id"]
     assert await town.alive() == ["mayor"]
+
+
+async def test_the_status_of_another_session_is_not_taken_for_that_of_the_one_that_ended(fake_town: Town) -> None:
+    fake_town.declare(agent("mayor"))
+    await fake_town.patrolled()
+    await fake_town.crash("mayor", "the oil ran out")
+    session = fake_town.session("mayor")
+    seen = await fake_town.provider.see(session)
+    assert seen is not None
+    for session_id in ("ses_before", seen.session_id):
+        await fake_town.patrol.executor.carry_out([NoteEnd(session, "mayor", session_id, None, has_output=True)])
+    crashed = [one.payload for one in await fake_town.events() if one.type == "agent.crashed"]
+    assert [(one["session_id"], one["exit_status"]) for one in crashed] == [("ses_before", None), (seen.session_id, 3)]
 
 
 async def test_case_28_a_zombie_without_a_word_is_restarted_without_the_event(fake_town: Town) -> None:
@@ -232,7 +245,7 @@ async def test_case_34_without_a_limit_no_start_is_too_many(fake_town: Town) -> 
     assert await fake_town.events("agent.quarantined") == []
 
 
-async def test_case_35_a_silent_agent_is_killed_told_and_started_again_and_that_counts(town: Town) -> None:
+async def test_case_35_a_silent_agent_is_killed_told_and_started_again_and_that_does_not_count(town: Town) -> None:
     town.declare(agent("mayor", idle_timeout="15m"))
     await town.patrolled()
     before = await town.seen("mayor")
@@ -244,7 +257,7 @@ async def test_case_35_a_silent_agent_is_killed_told_and_started_again_and_that_
     after = await town.seen("mayor")
     assert (before and before.session_id) != (after and after.session_id)
     assert [kind for kind, _ in await town.told()] == ["started", "idle_killed", "started"]
-    assert sum(life.counted for life in town.patrol.patrol_history.of(town.session("mayor")).lives) == 2
+    assert sum(life.counted for life in town.patrol.patrol_history.of(town.session("mayor")).lives) == 1
 
 
 async def test_case_35_unknown_activity_is_left_alone(fake_town: Town) -> None:
@@ -256,7 +269,7 @@ async def test_case_35_unknown_activity_is_left_alone(fake_town: Town) -> None:
     assert await fake_town.told() == [("started", "mayor")]
 
 
-async def test_case_36_a_restart_request_is_fulfilled_once_and_counts(town: Town) -> None:
+async def test_case_36_a_restart_request_is_fulfilled_once_and_does_not_count(town: Town) -> None:
     town.declare(agent("mayor"))
     await town.patrolled()
     await town.provider.set_meta(town.session("mayor"), meta.RESTART_REQUESTED, "1")
@@ -267,7 +280,7 @@ async def test_case_36_a_restart_request_is_fulfilled_once_and_counts(town: Town
     await town.patrolled()
     assert [kind for kind, _ in await town.told()] == ["started", "stopped", "started"]
     assert (await town.events("agent.stopped"))[0].message == "restart requested by agent"
-    assert sum(life.counted for life in town.patrol.patrol_history.of(town.session("mayor")).lives) == 2
+    assert sum(life.counted for life in town.patrol.patrol_history.of(town.session("mayor")).lives) == 1
 
 
 async def test_case_37_slow_starts_run_side_by_side_and_are_told_in_order(fake_town: Town) -> None:
@@ -325,9 +338,9 @@ async def test_a_pool_instance_that_will_not_return_frees_its_beads_and_a_fixed_
     await town.patrolled()
 
     async def given(title: str, who: str) -> str:
-        act = Act("human", town.clock.now())
-        bead = await town.store.transact(beads.create, NewBead(title=title), prefix="tn", ids=town.ids, act=act)
-        await town.store.transact(beads.claim, bead.id, who, act=act)
+        ctx = acting("human", town.clock.now())
+        bead = await town.store.transact(beads.create, NewBead(title=title), prefix="tn", ctx=ctx)
+        await town.store.transact(beads.claim, bead.id, who, ctx=ctx)
         return str(bead.id)
 
     theirs, his = await given("dig", "hand"), await given("rule", "mayor")
@@ -365,9 +378,9 @@ async def test_a_pool_without_a_check_grows_with_its_beads(town: Town) -> None:
     town.declare(pool("hand", most=2))
     await town.patrolled()
     assert await town.alive() == []
-    act = Act("human", town.clock.now())
+    ctx = acting("human", town.clock.now())
     new = NewBead(title="dig", labels=("pool:hand",))
-    await town.store.transact(beads.create, new, prefix="tn", ids=town.ids, act=act)
+    await town.store.transact(beads.create, new, prefix="tn", ctx=ctx)
     await town.patrolled()
     assert await town.alive() == ["hand-1"]
 

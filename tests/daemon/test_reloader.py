@@ -11,11 +11,11 @@ from lamplighter.adapters.files.last_good import ConfigFiles, Rejected, last_goo
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.daemon.reload import Candidate, NotInForce, Reloader
 from lamplighter.daemon.ticks import Phase, Ticks
-from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
-from lamplighter.domain.city.reload import WORKER_BINDS
+from lamplighter.domain.city.reload import WORKER_BINDS, Same, Swap, judge
 from lamplighter.domain.events import EventFilter
 from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.services.context import acting
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.tx import Store, Tx
 from lamplighter.store.url import SqliteUrl, open_store
@@ -38,16 +38,16 @@ class Bench:
         self.failing: LampError | None = None
         self.paths = CityPaths(root)
         record = ConfigFiles(self.paths, clock)
-        self.reloader = Reloader(self._load(), self._load, self._build, store, clock, record=record)
+        self.reloader = Reloader(self.load(), self.load, self._build, store, clock, record=record)
 
-    def _load(self) -> LoadedCity:
+    def load(self) -> LoadedCity:
         return load_city(self.root, env={})
 
     async def _build(self, new: LoadedCity) -> Candidate:
         return Candidate(self._write, lambda: self.swap(new))
 
     def _write(self, tx: Tx) -> None:
-        tx.events.append(Act("test", NEW_YEAR).event("test.written"))
+        tx.events.append(acting("test", NEW_YEAR).event("test.written"))
         if self.failing is not None:
             raise self.failing
 
@@ -69,6 +69,13 @@ async def bench(tmp_path: Path, sqlite_place: SqliteUrl, fake_clock: FakeClock) 
     store = open_store(sqlite_place, "cty_1", Wakes())
     yield Bench(tmp_path, store, fake_clock)
     await store.close()
+
+
+def test_only_the_sections_that_differ_are_named(bench: Bench) -> None:
+    before = bench.load()
+    assert judge(before, bench.load()) == Same()
+    bench.file.write_text(CITY.replace("30s", "5s"))
+    assert judge(before, bench.load()) == Swap(("daemon",))
 
 
 async def test_a_changed_value_is_swapped_in_and_told(bench: Bench) -> None:
@@ -133,7 +140,7 @@ async def test_a_changed_city_name_is_refused(bench: Bench) -> None:
 
 async def test_another_database_is_refused_while_the_city_runs(bench: Bench) -> None:
     await bench.edit("[daemon]", '[store]\nurl = "postgresql://elsewhere/lamp"\n\n[daemon]')
-    assert bench.reloader.error == "store.url: cannot change while the city runs; restart it"
+    assert bench.reloader.error == "store.url: cannot change while the city runs; `lamp restart` restarts it"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +158,7 @@ async def test_what_is_taken_once_at_the_start_cannot_change_while_the_city_runs
     bench: Bench, setting: str, text: str
 ) -> None:
     await bench.edit("[daemon]", f"{text}\n[daemon]")
-    assert bench.reloader.error == f"{setting}: cannot change while the city runs; restart it"
+    assert bench.reloader.error == f"{setting}: cannot change while the city runs; `lamp restart` restarts it"
     assert bench.swapped == []
 
 

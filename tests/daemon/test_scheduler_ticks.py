@@ -11,7 +11,6 @@ from loops_city import Loops
 
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services.automations import editing
-from lamplighter.services.runs import review
 from lamplighter.store.engine.db import Params, Row
 from lamplighter.store.errors import ClockSkewed
 from lamplighter.store.url import SqliteUrl
@@ -49,12 +48,12 @@ async def test_a_loop_wakes_by_itself_when_a_trigger_is_due(still: Loops, fake_c
         fake_clock.advance(still.parts.scheduler.until_next())
     await still.until(lambda: _some_run(still))
     loop.cancel()
-    (row,) = await still.store.read(review.page)
-    assert row.run.created_at == fake_clock.now()
+    (row,) = await still.store.read(lambda tx: tx.runs.page())
+    assert row.created_at == fake_clock.now()
 
 
 async def _some_run(loops: Loops) -> bool:
-    return bool(await loops.store.read(review.page))
+    return bool(await loops.store.read(lambda tx: tx.runs.page()))
 
 
 async def test_a_tick_with_nothing_due_asks_two_small_questions_and_writes_nothing(still: Loops) -> None:
@@ -95,7 +94,7 @@ async def test_a_skewed_clock_takes_no_work(still: Loops) -> None:
         await still.parts.scheduler.tick()
     with pytest.raises(ClockSkewed):
         await still.parts.dispatcher.tick()
-    assert await still.store.read(review.page) == []
+    assert await still.store.read(lambda tx: tx.runs.page()) == []
 
 
 async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_killed(loops: Loops) -> None:
@@ -104,8 +103,8 @@ async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_
     await loops.add("stuck", exec="true", gate="condition", check="sleep 4711 & sleep 4711", check_timeout="200ms")
     assert await loops.parts.conditions.tick() == 3
     await loops.parts.conditions.tasks.all_done()
-    found = await loops.store.read(review.page)
-    assert [row.run.automation for row in found] == ["yes"]
+    found = await loops.store.read(lambda tx: tx.runs.page())
+    assert [row.automation for row in found] == ["yes"]
     assert loops.sleepers() == []
     rows = await loops.store.read(lambda tx: {row.automation: row.check_result for row in tx.triggers.conditions()})
     names = await loops.store.read(lambda tx: {row.scoped_name: row.id for row in tx.automations.page()})
@@ -114,27 +113,53 @@ async def test_case_6_a_condition_fires_when_its_check_passes_and_a_hung_one_is_
     assert await loops.parts.conditions.tick() == 2
 
 
+async def test_a_condition_without_an_interval_is_asked_at_every_tick_also_after_it_fired(
+    still: Loops, fake_clock: FakeClock
+) -> None:
+    await still.add("yes", exec="true", gate="condition", check="true", overlap="allow")
+    for count in (1, 2):
+        assert await still.parts.conditions.tick() == 1
+        await still.parts.conditions.tasks.all_done()
+        assert len(await still.store.read(lambda tx: tx.runs.page())) == count
+        fake_clock.advance(timedelta(seconds=1))
+
+
+async def test_a_condition_that_fired_is_asked_again_when_its_interval_is_over(
+    still: Loops, fake_clock: FakeClock
+) -> None:
+    await still.add("yes", exec="true", gate="condition", check="true", interval="1h", overlap="allow")
+    conditions = still.parts.conditions
+    assert await conditions.tick() == 1
+    await conditions.tasks.all_done()
+    fake_clock.advance(timedelta(hours=1, microseconds=-1))
+    assert await conditions.tick() == 0
+    fake_clock.advance(timedelta(microseconds=1))
+    assert await conditions.tick() == 1
+    await conditions.tasks.all_done()
+    assert len(await still.store.read(lambda tx: tx.runs.page())) == 2
+
+
 async def test_conditions_are_not_asked_in_a_paused_city(loops: Loops) -> None:
     await loops.add("yes", exec="true", gate="condition", check="true")
-    await loops.store.transact(editing.pause, act=loops.act)
+    await loops.store.transact(editing.pause, ctx=loops.context)
     assert await loops.parts.conditions.tick() == 0
 
 
 async def test_from_event_to_finished_run_by_wake_ups_alone(loops: Loops) -> None:
     await loops.add("hears", exec="cat $LAMP_TRIGGER_FILE", gate="event", on="x.y")
     children = [asyncio.create_task(child.run()) for child in loops.parts.children()]
-    await loops.store.transact(lambda tx: tx.events.append(loops.act.event("x.y", payload={"n": 1})))
+    await loops.store.transact(lambda tx: tx.events.append(loops.context.event("x.y", payload={"n": 1})))
     await loops.until(lambda: _ended(loops))
     for child in reversed(children):
         child.cancel()
-    (row,) = await loops.store.read(review.page)
-    assert row.run.state is RunState.SUCCEEDED
-    assert '"payload": {"n": 1}' in row.run.output_tail
+    (row,) = await loops.store.read(lambda tx: tx.runs.page())
+    assert row.state is RunState.SUCCEEDED
+    assert '"payload": {"n": 1}' in row.output_tail
 
 
 async def _ended(loops: Loops) -> bool:
-    found = await loops.store.read(review.page)
-    return bool(found) and all(row.run.ended for row in found)
+    found = await loops.store.read(lambda tx: tx.runs.page())
+    return bool(found) and all(row.ended for row in found)
 
 
 async def test_a_second_worker_adopts_what_the_first_left_running(loops: Loops) -> None:
@@ -152,19 +177,19 @@ async def test_a_second_worker_adopts_what_the_first_left_running(loops: Loops) 
     for task in tuple(loops.parts.worker.tasks.running):
         task.cancel()
     await loops.parts.worker.tasks.all_done()
-    assert (await loops.get(run)).run.state is RunState.RUNNING
+    assert (await loops.get(run)).state is RunState.RUNNING
     from lamplighter.services import owners
     from lamplighter.store.owners import Owner
 
     dead = Owner("own_first", "controller", "here", 1, loops.clock.now())
-    await loops.store.transact(owners.expire, dead, act=loops.act)
+    await loops.store.transact(owners.expire, dead, ctx=loops.context)
     second = loops.build("own_second")
     await second.dispatcher.tick()
     writer.close()
     async with asyncio.timeout(30):
         await second.worker.tasks.all_done()
     row = await loops.get(run)
-    assert (row.run.state, row.run.output_tail) == (RunState.SUCCEEDED, "end\n")
+    assert (row.state, row.output_tail) == (RunState.SUCCEEDED, "end\n")
 
 
 async def test_a_trigger_that_cannot_be_dealt_with_is_put_aside_and_the_others_fire(still: Loops) -> None:
@@ -183,7 +208,7 @@ async def test_a_trigger_that_cannot_be_dealt_with_is_put_aside_and_the_others_f
 async def test_an_automation_of_a_rig_that_is_gone_is_skipped(loops: Loops) -> None:
     await loops.add("lost", exec="true", rig="nowhere")
     row = await loops.work("lost:rig:nowhere")
-    assert (row.run.state, row.run.reason) == (RunState.SKIPPED, "project_missing")
+    assert (row.state, row.reason) == (RunState.SKIPPED, "project_missing")
 
 
 async def test_a_clock_set_back_is_noticed_at_the_next_tick_and_the_cooldown_goes_on(
@@ -206,7 +231,7 @@ async def test_a_clock_set_back_while_the_city_was_down_is_noticed_at_the_first_
     await still.add("often", exec="true", gate="cooldown", interval="5s", overlap="allow")
     assert len(await still.parts.scheduler.tick()) == 1
     fake_clock.set_back(timedelta(days=1))
-    await still.store.transact(lambda tx: tx.events.append(still.act.event("controller.started")))
+    await still.store.transact(lambda tx: tx.events.append(still.context.event("controller.started")))
     scheduler = still.build("own_second").scheduler
     assert await scheduler.tick() == []
     fake_clock.advance(5)

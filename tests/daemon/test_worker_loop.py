@@ -20,7 +20,7 @@ from lamplighter.store.owners import Owner
 from lamplighter.store.url import SqliteUrl
 from lamplighter.testing.clock import FakeClock
 
-WITHIN = 30
+WITHIN = 120
 both = pytest.mark.parametrize("name", ["long", "agent"])
 """A command, and the program of an agent."""
 
@@ -73,16 +73,16 @@ async def test_a_run_that_outlasts_its_lease_stays_its_worker_s(still: Loops, fa
         fake_clock.advance(timedelta(seconds=60))
 
         async def renewed() -> bool:
-            lease = (await still.get(run)).run.lease
+            lease = (await still.get(run)).lease
             return lease.expires_at is not None and lease.expires_at > fake_clock.now() + timedelta(minutes=4)
 
         await still.until(renewed)
         assert await other.worker.adopt() == 0
     keeping.cancel()
     await asyncio.wait({keeping})
-    assert (await still.get(run)).run.lease.owner == "own_first"
+    assert (await still.get(run)).lease.owner == "own_first"
     await the_command_ends(still)
-    assert (await still.get(run)).run.state is RunState.SUCCEEDED
+    assert (await still.get(run)).state is RunState.SUCCEEDED
     await other.close()
 
 
@@ -90,31 +90,31 @@ async def test_leases_are_not_renewed_at_every_wake_up(still: Loops, fake_clock:
     run = await at_work(still)
     fake_clock.advance(timedelta(seconds=60))
     await still.parts.worker.tick()
-    first = (await still.get(run)).run.lease.expires_at
+    first = (await still.get(run)).lease.expires_at
     fake_clock.advance(timedelta(seconds=59))
     await still.parts.worker.tick()
-    assert (await still.get(run)).run.lease.expires_at == first
+    assert (await still.get(run)).lease.expires_at == first
     fake_clock.advance(timedelta(seconds=1))
     await still.parts.worker.tick()
-    assert (await still.get(run)).run.lease.expires_at != first
+    assert (await still.get(run)).lease.expires_at != first
 
 
 @both
 async def test_the_end_of_a_command_whose_run_was_ended_meanwhile_changes_nothing(still: Loops, name: str) -> None:
     run = await at_work(still, name)
-    await still.store.transact(review.cancel, run, ids=still.ids, act=still.act)
+    await still.store.transact(review.cancel, run, ctx=still.context)
     await the_command_ends(still)
-    assert (await still.get(run)).run.state is RunState.CANCELED
+    assert (await still.get(run)).state is RunState.CANCELED
     assert await still.runner.kept() == []
 
 
 async def test_the_end_of_a_command_that_another_process_has_adopted_is_left_to_that_one(still: Loops) -> None:
     run = await at_work(still)
-    await still.store.transact(owners.void, "own_first", act=still.act)
+    await still.store.transact(owners.void, "own_first", ctx=still.context)
     await still.store.transact(review.adopt, review.Worker("own_second", "here"), still.clock.now())
     await the_command_ends(still)
     row = await still.get(run)
-    assert (row.run.state, row.run.lease.owner) == (RunState.RUNNING, "own_second")
+    assert (row.state, row.lease.owner) == (RunState.RUNNING, "own_second")
     assert await still.runner.kept() == [run]
 
 
@@ -139,7 +139,7 @@ async def test_beside_another_process_what_ended_just_now_is_left_to_its_holder(
     for task in set(still.parts.worker.tasks.running):
         task.cancel()  # as a process that dies leaves it
     await still.parts.worker.tasks.all_done()
-    await still.store.transact(review.cancel, run, ids=still.ids, act=still.act)
+    await still.store.transact(review.cancel, run, ctx=still.context)
     await still.store.transact(lambda tx: tx.owners.place("own_second", "here", {}))
     await still.parts.worker.clear()
     assert await still.runner.kept() == [run]
@@ -156,7 +156,7 @@ async def test_alone_on_its_node_a_process_clears_what_ended_at_once(still: Loop
     for task in set(still.parts.worker.tasks.running):
         task.cancel()
     await still.parts.worker.tasks.all_done()
-    await still.store.transact(review.cancel, run, ids=still.ids, act=still.act)
+    await still.store.transact(review.cancel, run, ctx=still.context)
     await still.parts.worker.clear()
     assert await still.runner.kept() == []
 
@@ -168,11 +168,14 @@ class Held:
         self._handlers, self._kind = handlers, kind
         self.reached, self.go = asyncio.Event(), asyncio.Event()
 
-    async def handle(self, item: Item) -> None:
+    async def handle(self, item: Item) -> bool:
         if item.kind == self._kind:
             self.reached.set()
             await self.go.wait()
-        await self._handlers.handle(item)
+        return await self._handlers.handle(item)
+
+    async def stop(self) -> None:
+        await self._handlers.stop()
 
 
 async def test_a_stop_waits_for_what_is_being_handed_over_and_ends_it_too(loops: Loops) -> None:
@@ -193,7 +196,7 @@ async def test_a_stop_waits_for_what_is_being_handed_over_and_ends_it_too(loops:
         await stopping
     await dispatcher.handling.all_done()
     row = await loops.get(run)
-    assert (row.run.state, row.run.reason) == (RunState.FAILED, "interrupted")
+    assert (row.state, row.reason) == (RunState.FAILED, "interrupted")
     assert loops.sleepers() == []
 
 
@@ -213,7 +216,7 @@ async def test_a_command_that_ignores_the_request_to_end_is_killed_before_its_ru
     async with asyncio.timeout(WITHIN):
         await loops.parts.dispatcher.stop()
     row = await loops.get(run)
-    assert (row.run.state, row.run.reason, row.run.output_tail) == (RunState.FAILED, "interrupted", "begun\n")
+    assert (row.state, row.reason, row.output_tail) == (RunState.FAILED, "interrupted", "begun\n")
     assert below(loops.root) == []
 
 

@@ -18,7 +18,7 @@ def test_the_five_commands_of_the_readme_lead_to_a_finished_run(tmp_path: Path) 
     env["PATH"] = f"{bin_directory}:{env['PATH']}"
     script = f"set -e\ntrap 'lamp --city {tmp_path}/town stop >&2' EXIT\n{block[1]}"
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=90, check=False
+        ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "tidied" in done.stdout

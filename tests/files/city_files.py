@@ -10,5 +10,5 @@ ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
 
 def git(root: Path, *args: str) -> str:
-    done = subprocess.run(["git", *args], cwd=root, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["git", *args], cwd=root, check=True, capture_output=True, text=True, timeout=180)
     return done.stdout.strip()

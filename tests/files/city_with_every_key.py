@@ -32,22 +32,94 @@ idle = "10m"
 idle_timeout = "20m"
 provider = "exec:scripts/run.sh"
 isolation = "none"
+stuck_after = 5
+[limits]
+runs = 9
+per_rig = 4
+per_preset = 5
+per_login = 2
+memory = 512
+rigs = { shop = 2 }
+presets = { claude = 3 }
+[budget]
+day_cost = 2.5
+day_tokens = 100000
+day_time = "5h"
 [artifacts]
 url = "s3://bucket/prefix"
 [notifications]
-slack_channel = "#lamps"
-on = ["failed", "skipped"]
+to = ["team", "none"]
+on = ["failed"]
+after = 3
+recovery = false
+quiet_hours = "22:00-07:00"
+quiet_zone = "Europe/Berlin"
+slack_channel = "C0123456789"
+[[notifications.destinations]]
+name = "team"
+kind = "webhook"
+url = "https://hooks.example.org/lamp"
+signing_env = "TEAM_SECRET"
+after = 2
+[[notifications.destinations]]
+name = "both"
+kind = "webhook"
+url = "https://hooks.example.org/both"
+signing = ["secret:NEW", "secret:OLD"]
+allow_private = true
+[[notifications.destinations]]
+name = "post"
+kind = "email"
+host = "mail.example.org"
+port = 2525
+security = "tls"
+user = "lamp"
+password = "secret:MAIL"
+sender = "lamp@example.org"
+recipients = ["ada@example.org"]
+[[notifications.destinations]]
+name = "phone"
+kind = "ntfy"
+url = "https://ntfy.example.org"
+topic = "town"
+token = "secret:PHONE"
+priority = 5
+[[notifications.destinations]]
+name = "chat"
+kind = "apprise"
+service = "secret:CHAT"
+[[notifications.destinations]]
+name = "desk"
+kind = "command"
+command = "cat"
+[[notifications.destinations]]
+name = "ops"
+kind = "slack_channel"
+channel = "C0123456780"
+team = "T0123456789"
+[[notifications.destinations]]
+name = "ann"
+kind = "slack_dm_user"
+user = "U0123456789"
 [retention]
+deliveries = "14d"
+bulk_actions = "30d"
 runs = "12w"
 artifacts = "30d"
 trigger_events = "2w"
 events = "0"
 outbox = "1d"
+inbox = "30d"
+worktrees_mb = 5000
+notices = "7d"
+rollups = "52w"
 
 [beads]
 provider = "exec:beads.sh"
 [session]
 provider = "tmux"
+gc_fronts = "always"
+permission_wait = "9s"
 [session.k8s]
 namespace = "lamps"
 image = "example/agent:1"
@@ -75,6 +147,7 @@ shutdown_timeout = "0s"
 wisp_gc_interval = "5m"
 wisp_ttl = "7d"
 startup_grace = "1m"
+drift_timeout = "2m"
 strategy = "rest_for_one"
 keep_quarantine = false
 
@@ -121,6 +194,7 @@ prompt_template = "prompts/mayor.md"
 prompt_mode = "none"
 prompt_flag = "-p"
 nudge = "go"
+resume = "always"
 env = { A = "b" }
 ready_delay_ms = 1
 ready_prompt_prefix = "$"
@@ -152,6 +226,15 @@ topology = "far"
 topologies = ["packs/first"]
 formulas_dir = "rig-formulas"
 default_sling_target = "shop/reviewer"
+[rigs.workspace]
+setup = "make deps"
+setup_timeout = "5m"
+teardown = "make clean"
+teardown_timeout = "1m"
+copy = [".env"]
+cache = ["node_modules"]
+ports = 4
+from_repository = true
 [[rigs.overrides]]
 agent = "reviewer"
 dir = "shop"
@@ -164,6 +247,7 @@ prompt_template = "//prompts/mayor.md"
 provider = "codex"
 start_command = "x"
 nudge = "n"
+resume = "never"
 idle_timeout = "1s"
 install_agent_hooks = ["claude"]
 hooks_installed = false
@@ -179,6 +263,10 @@ rig = "shop"
 preset = "claude"
 model = "m"
 mode = "plan"
+effort = "high"
+home = "homes/night"
+fallback_preset = "codex"
+fallback_model = "small"
 env = { C = "d" }
 [[configurations]]
 name = "elsewhere"
@@ -198,6 +286,7 @@ prompt_template = "prompts/mayor.md"
 provider = "codex"
 start_command = "x"
 nudge = "n"
+resume = "never"
 idle_timeout = "1s"
 install_agent_hooks = ["claude"]
 hooks_installed = false

@@ -19,7 +19,7 @@ def make_city(tmp_path: Path) -> MakeCity:
         for name, text in files.items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(text or ("[workspace]\n" if name == "city.toml" else ""))
         return root
 
     return make

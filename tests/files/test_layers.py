@@ -239,6 +239,7 @@ def test_prefixes_are_unique_with_the_city_s_own(problems: Problems) -> None:
         ('[[rigs]]\nname = "r"\npath = "x"\n[[rigs.overrides]]\nagent = "z"\n', "`z` is not an agent of rig `r`"),
         ('[[configurations]]\nname = "c"\nrig = "r"\n', "`r` is not a rig"),
         ('[[configurations]]\nname = "c"\npreset = "r"\n', "`r` is not a provider"),
+        ('[providers.p]\ncommand = "x"\nargs = ["{{.CityRot}}/x.sh"]\n', "CityRot"),
         ('[[configurations]]\nname = "c"\n[[configurations]]\nname = "c"\n', "configuration `c` is defined twice"),
         ('[[automations.overrides]]\nname = "c"\nrig = "r"\n', "`r` is not a rig"),
         ('[[agents]]\nname = "a"\n[agents.pool]\nmax = 3\n[[agents]]\nname = "a-2"\n', "an instance of the pool `a`"),
@@ -370,7 +371,7 @@ def test_one_topology_named_twice_counts_once(load: Load) -> None:
     assert agents(loaded) == ["dog"]
 
 
-def test_prompts_are_read_with_their_partials_and_errors_name_their_line(load: Load, problems: Problems) -> None:
+def test_prompts_are_read_with_their_partials_and_errors_name_their_line(load: Load, make_city: MakeCity) -> None:
     files = {
         "city.toml": '[[agents]]\nname = "a"\nprompt_template = "p/a.md"\nenv = { TEAM = "web" }\n'
         '[[rigs]]\nname = "x"\npath = "x"\n',
@@ -380,8 +381,35 @@ def test_prompts_are_read_with_their_partials_and_errors_name_their_line(load: L
     loaded = load(files)
     rendered = loaded.prompt(loaded.city.agents[0], "a", env={"TEAM": "web"})
     assert rendered == "I am a of web lamp gc-bright-lights-x--y y bl"
-    found = problems({**files, "p/shared/h.md.tmpl": "ok\n{{if}}"})
-    assert found == ["p/shared/h.md.tmpl: `if` needs a value (line 2)"]
+    files["p/shared/h.md.tmpl"] = "ok\n{{if}}"
+    warned = load(files).warnings
+    assert [str(warning) for warning in warned] == [
+        "p/shared/h.md.tmpl: `if` needs a value; it is left out (line 2)",
+        "p/a.md: there is no template `hello`; the prompt p/a.md is used as it is written (line 1)",
+    ]
+    with pytest.raises(ConfigInvalid) as refused:
+        load_city(make_city(files), env={}, strict=True)
+    assert refused.value.message.splitlines() == [str(warning) for warning in warned]
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello {{if}}", "Hello {{range .AgentName}}x{{end}}", "{{ nobody .X }}", "Use `{{.ID` so"]
+)
+def test_a_prompt_that_cannot_be_rendered_is_a_warning_and_used_as_it_is_written(load: Load, text: str) -> None:
+    loaded = load({"city.toml": '[[agents]]\nname = "a"\nprompt_template = "a.md"\n', "a.md": text})
+    assert [warning.file for warning in loaded.warnings] == ["a.md"]
+    assert "used as it is written" in loaded.warnings[0].message
+    assert loaded.prompt(loaded.city.agents[0], "a", env={}) == text
+
+
+def test_a_prompt_that_is_not_utf_8_is_a_warning(load: Load, tmp_path: Path) -> None:
+    files = {"city.toml": '[[agents]]\nname = "a"\nprompt_template = "a.md"\n', "a.md": "x"}
+    load(files)
+    for path in tmp_path.rglob("a.md"):
+        path.write_bytes(b"caf\xe9 {{.AgentName}}")
+    loaded = load({"city.toml": files["city.toml"]})
+    assert "is not UTF-8 text" in loaded.warnings[0].message
+    assert loaded.prompt(loaded.city.agents[0], "a", env={}) == "caf\N{REPLACEMENT CHARACTER} a"
 
 
 def test_a_prompt_that_is_not_there_is_a_warning(load: Load) -> None:
@@ -447,3 +475,12 @@ def test_bug_the_revision_covers_every_source_and_no_more(load: Load, make_city:
         load({**files, "pack/topology.toml": PACK + "\n"}).revision,
     ]
     assert len({first, *changed}) == 5
+
+
+@pytest.mark.parametrize(
+    ("preset", "told"), [('"cline"\nmode = "approval"', "no run can complete"), ('"aider"', "no run can use it")]
+)
+def test_a_configuration_that_no_run_can_complete_with_is_told(make_city: MakeCity, preset: str, told: str) -> None:
+    root = make_city({"city.toml": f'[workspace]\nname = "t"\n[[configurations]]\nname = "c"\npreset = {preset}\n'})
+    (warning,) = load_city(root, env=ENV).warnings
+    assert told in warning.message

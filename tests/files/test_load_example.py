@@ -18,7 +18,8 @@ def loaded(make_city: MakeCity, make_repository: Callable[..., str], tmp_path: P
 
 def test_the_complete_example_loads_and_only_keys_without_effect_are_told(loaded: LoadedCity) -> None:
     assert [(one.key.rpartition(".")[2], one.message) for one in loaded.warnings] == [
-        ("default_sling_formula", "is accepted and not used"), ("default_sling_target", "is accepted and not used"),
+        ("provider", "is accepted and not used"), ("default_sling_formula", "is accepted and not used"),
+        ("default_sling_target", "is accepted and not used"),
     ]  # fmt: skip
     assert [agent.qualified_name for agent in loaded.city.agents] == [
         "dog", "mayor", "storefront/coder", "storefront/reviewer",

@@ -4,10 +4,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.domain.city.loaded import Sources
 
-LIMIT_S = 20.0
+LIMIT_S = 120.0
 
 
 def a_city(root: Path) -> Sources:
@@ -98,6 +99,17 @@ async def test_a_source_that_did_not_exist_is_noticed_when_it_appears(tmp_path: 
         (tmp_path / ".gc" / "formulas").mkdir(parents=True)
         (tmp_path / ".gc" / "formulas" / "a.toml").write_text("1")
         assert await following(batches) == {tmp_path / ".gc" / "formulas" / "a.toml"}
+
+
+async def test_an_automation_put_beside_city_toml_is_told_and_changes_the_revision(tmp_path: Path) -> None:
+    (tmp_path / "city.toml").write_text('[workspace]\nname = "town"\n')
+    before = load_city(tmp_path, env={})
+    async with watching(Watch(before.sources)) as batches:
+        file = tmp_path / "automations" / "nightly" / "automation.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text('[automation]\nexec = "true"\ngate = "manual"\n')
+        assert await following(batches) == {file}
+    assert load_city(tmp_path, env={}).revision != before.revision
 
 
 async def test_bug_the_watch_set_is_refreshed(tmp_path: Path) -> None:

@@ -66,11 +66,18 @@ def test_a_rendered_prompt_follows_the_command_as_its_mode_says(bench: Bench, mo
     assert ("You are mayor; it'\"'\"'s web." in command) is bool(tail)
 
 
+def test_a_program_gets_no_prompt_if_its_agent_wants_none(bench: Bench) -> None:
+    bench.program("claude")
+    spec = bench.build('[[agents]]\nname = "mayor"\nprovider = "claude"\nprompt_mode = "none"\n')
+    assert not any("[town] mayor" in word for word in spec.command)
+
+
 def test_a_preset_drives_its_program_and_seeds_what_it_must_find(bench: Bench) -> None:
     bench.program("claude")
     spec = bench.build('[[agents]]\nname = "mayor"\nprovider = "claude"\nnudge = "Check mail."\n')
     assert spec.command[:2] == ("claude", "--dangerously-skip-permissions")
-    assert ("--settings", str(bench.root / ".gc/settings.json")) == spec.command[2:4]
+    assert spec.command[2] == "--session-id", "its conversation has a name from the first second"
+    assert ("--settings", str(bench.root / ".gc/settings.json")) == spec.command[4:6]
     assert spec.command[-1].startswith("[town] mayor \N{BULLET} ")
     assert spec.dialogs
     assert "claude" in spec.process_names
@@ -125,6 +132,19 @@ def test_every_preset_may_be_named_and_a_shell_is_never_meant_by_silence(bench: 
 def test_a_missing_program_is_told_by_name(bench: Bench) -> None:
     with pytest.raises(LampError, match="needs `codex`, which is not on the path"):
         bench.build('[[agents]]\nname = "mayor"\nprovider = "codex"\n')
+
+
+def test_an_agent_is_started_again_with_its_conversation_unless_it_is_not_to_be(bench: Bench) -> None:
+    bench.program("claude")
+    text = '[[agents]]\nname = "mayor"\nprovider = "claude"\n'
+    name = bench.build(text).command[3]
+    (bench.home / ".claude/projects/town").mkdir(parents=True)
+    (bench.home / f".claude/projects/town/{name}.jsonl").write_text("{}")
+    assert "--resume" not in bench.build(text + 'resume = "never"\n').command
+    again = bench.build(text)
+    assert again.command[2:4] == ("--resume", name)
+    assert "started again" in again.command[-1]
+    assert "--resume" not in bench.build(text).command, "it died twice within a minute, and begins anew"
 
 
 def test_hook_files_of_a_person_stay(bench: Bench) -> None:

@@ -5,8 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 from golden_masking import masked
-from lamp_program import ENVIRONMENT, Said, here, lamp
+from lamp_program import ENVIRONMENT, Said, here, lamp, until
 
 import lamplighter
 
@@ -177,15 +176,6 @@ def parsed(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return [json.loads(line) for line in text.splitlines() if line.startswith("{")] or None
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    """The first true answer. What is waited for is written by another process."""
-    deadline = time.monotonic() + WITHIN_S
-    while not (found := holds()):
-        assert time.monotonic() < deadline, "it does not come to pass"
-        time.sleep(0.02)
-    return found
 
 
 @contextmanager

@@ -4,13 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-ID = re.compile(r"\b(ast|aut|cty|msg|nod|out|own|run|ses|tail|tev)_[0-9a-z]{26}(?![0-9a-z])")
+ID = re.compile(r"\b(adt|ast|aut|blk|cty|dlv|inb|msg|nod|ntc|out|own|run|ses|tail|tev|tok)_[0-9a-z]{26}(?![0-9a-z])")
 TIME = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?(?: [A-Z]{3,4}\b)?")
 PATTERNS = (
     (ID, r"<\1>"),
     (TIME, "<time>"),
+    (re.compile(r"^\d{4}-\d\d-\d\d$"), "<day>"),
     (re.compile(r"\b[0-9a-f]{40,64}\b"), "<digest>"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d+"), "<port>"),
+    (re.compile(r"(?<=/sign-in/)[\w-]{43}"), "<secret>"),
     (re.compile(r"(?i)(?<=\bprocess )\d+|(?<=\bpid )\d+"), "<pid>"),
     (re.compile(r"^([a-z_]+\.[a-z_.]+) \(\d+\)$"), r"\1 (<seq>)"),
     (re.compile(r"\b\d+(?= MiB are free)"), "<number>"),
@@ -67,6 +69,12 @@ def _steady(values: list[Any]) -> list[Any]:
 
 def in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A run's events with its artifacts at the end: those are written aside, sooner or later than the run moves on."""
-    moves = [event for event in events if event.get("type") != ARTIFACT]
-    artifacts = [event for event in events if event.get("type") == ARTIFACT]
-    return moves + sorted(artifacts, key=lambda event: str(event.get("data")))
+    moves = [event for event in events if _of_run(event).get("type") != ARTIFACT]
+    artifacts = [event for event in events if _of_run(event).get("type") == ARTIFACT]
+    return moves + sorted(artifacts, key=lambda event: str(_of_run(event).get("data")))
+
+
+def _of_run(part: dict[str, Any]) -> dict[str, Any]:
+    """The event itself, where it is shown as a part of a run that is followed."""
+    event = part.get("event")
+    return event if isinstance(event, dict) else part

@@ -53,7 +53,7 @@ def complete(arguments: dict[str, object]) -> None:
         },
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=30) as answer:
+    with opener.open(request, timeout=180) as answer:
         if json.load(answer)["result"].get("isError"):
             sys.exit(1)
 

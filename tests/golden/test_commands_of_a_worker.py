@@ -4,7 +4,8 @@ from pathlib import Path
 
 import golden_files
 import pytest
-from golden_city import a_city, running, until
+from golden_city import a_city, running
+from lamp_program import until
 
 
 @pytest.mark.timeout(600)

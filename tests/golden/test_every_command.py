@@ -8,6 +8,8 @@ import golden_files
 from lamplighter.cli.main import root
 
 WITHOUT = {
+    "agent-take-over": "needs a page of the console that watches the terminal; tests/web/test_terminal.py has that",
+    "audit-export": "prints what `audit list` does, an entry a line, whether JSON is asked for or not",
     "completion": "prints a script for a shell, whether JSON is asked for or not",
     "mcp": "speaks the Model Context Protocol on its standard output; its tools have golden files",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import golden_files
-import httpx
+import httpx2
 import pytest
 from golden_city import FINALISED, WAITING, GoldenCity, a_city, running
 from mcp.client.stdio import StdioServerParameters
@@ -26,7 +26,7 @@ class Surfaces:
     """`routes` and `tools` are what was answered, by the name of the golden file."""
 
     city: GoldenCity
-    client: httpx.Client
+    client: httpx2.Client
     routes: dict[str, Any] = field(default_factory=dict)
     tools: dict[str, Any] = field(default_factory=dict)
 
@@ -37,13 +37,15 @@ class Surfaces:
     def of_run(self, run: str) -> str:
         return (self.city.root / ".gc" / "runs" / run / "token").read_text().strip()
 
-    def ask(self, name: str, method: str, path: str, *, token: str | None, body: Any = None) -> None:
-        """One request, captured with its status and the headers that mean something."""
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    def ask(self, name: str, method: str, path: str, *, token: str | None, body: Any = None) -> Any:
+        """One request, captured with its status and the headers that mean something; its answer."""
+        headers = {"X-Request-Id": "on-record"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
         found = self.client.request(method, path, headers=headers, json=body)
         shown = {one: found.headers[one] for one in HEADERS if one in found.headers}
         answer = found.json() if found.content else None
+        assert found.status_code < 500, f"{name}: {answer}"
         self.routes[name] = self.city.masked({"status": found.status_code, "headers": shown, "body": answer})
+        return answer
 
     def tool(self, name: str, /, *, token: str, case: str = "", **arguments: Any) -> Any:
         """One call of a tool, captured; its structured answer. The same answer as text must be the same JSON."""
@@ -72,13 +74,14 @@ class Surfaces:
 def test_routes_and_tools_answer_as_on_record(tmp_path: Path) -> None:
     with a_city(tmp_path) as city, running(city, "up"):
         url = city.json("daemon", "status")["api"]
-        with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
+        with httpx2.Client(base_url=url, trust_env=False, timeout=180) as client:
             surfaces = Surfaces(city, client)
             lit = city.fired("light", until_events=FINALISED)
             city.release(lit)
             ask_for_health(surfaces)
             ask_for_runs(surfaces, lit)
             complete_a_run(surfaces)
+            look_at_the_inbox(surfaces)
             keep_configurations(surfaces)
             use_tools_as_owner(surfaces, lit)
             use_tools_as_a_run(surfaces)
@@ -88,6 +91,8 @@ def test_routes_and_tools_answer_as_on_record(tmp_path: Path) -> None:
 
 
 def ask_for_health(surfaces: Surfaces) -> None:
+    surfaces.ask("node-list", "GET", "/api/v1/nodes", token=surfaces.owner)
+    surfaces.ask("login-list", "GET", "/api/v1/logins", token=surfaces.owner)
     surfaces.ask("healthz", "GET", "/healthz", token=None)
     surfaces.ask("readyz", "GET", "/readyz", token=None)
     surfaces.ask("nowhere", "GET", "/nowhere", token=surfaces.owner)
@@ -110,6 +115,22 @@ def complete_a_run(surfaces: Surfaces) -> None:
     surfaces.ask("complete", "POST", path, token=own, body=body)
     surfaces.ask("complete--again", "POST", path, token=surfaces.owner, body=body)
     surfaces.ask("complete--conflict", "POST", path, token=surfaces.owner, body=body | {"outcome": "succeeded"})
+
+
+def look_at_the_inbox(surfaces: Surfaces) -> None:
+    """The run that was completed as failed is there."""
+    items = surfaces.ask("inbox-list", "GET", "/api/v1/inbox?kind=failed", token=surfaces.owner)
+    path = f"/api/v1/inbox/{items['data'][0]['id']}"
+    surfaces.ask("inbox-show", "GET", path, token=surfaces.owner)
+    surfaces.ask("inbox-claim", "POST", f"{path}/claim", token=surfaces.owner)
+    surfaces.ask("inbox-snooze", "POST", f"{path}/snooze", token=surfaces.owner, body={"until": "2h"})
+    surfaces.ask("inbox-snooze--wrong-time", "POST", f"{path}/snooze", token=surfaces.owner, body={"until": "soon"})
+    surfaces.ask("inbox-dismiss", "POST", f"{path}/dismiss", token=surfaces.owner)
+    surfaces.ask("inbox-dismiss--again", "POST", f"{path}/dismiss", token=surfaces.owner)
+    surfaces.ask("inbox-show--not-found", "GET", "/api/v1/inbox/inb_nothing", token=surfaces.owner)
+    surfaces.ask("outbox-list", "GET", "/api/v1/outbox", token=surfaces.owner)
+    surfaces.ask("destination-list", "GET", "/api/v1/destinations", token=surfaces.owner)
+    surfaces.ask("notice-list", "GET", "/api/v1/notices", token=surfaces.owner)
 
 
 def keep_configurations(surfaces: Surfaces) -> None:
@@ -141,6 +162,7 @@ def use_tools_as_owner(surfaces: Surfaces, lit: str) -> None:
     surfaces.tool("bead_claim", token=owner, id=bead)
     surfaces.tool("bead_update", token=owner, id=bead, title="Fetch more oil")
     surfaces.tool("bead_close", token=owner, id=bead)
+    surfaces.tool("node_list", token=owner)
 
 
 def use_tools_as_a_run(surfaces: Surfaces) -> None:
@@ -149,9 +171,15 @@ def use_tools_as_a_run(surfaces: Surfaces) -> None:
     surfaces.listed("list--run", token=own)
     surfaces.tool("event_emit", token=own, type="lamp.lit", subject="north", payload={"ok": True})
     surfaces.tool("run_get", token=own, case="hidden-from-a-run", run_id=run)
+    surfaces.tool("automation_cursor", token=own, set="42", expect="")
+    surfaces.tool("automation_notes", token=own, text="Mind the oil.", version=0)
+    surfaces.tool("automation_notes", token=own, case="changed-meanwhile", text="Mind it.", version=0)
     said = {"run_id": run, "completion_id": f"run:{run}:completion:v1", "outcome": "succeeded"}
     surfaces.tool("automation_complete", token=own, **said)
     surfaces.tool("automation_complete", token=own, case="conflict", **said | {"outcome": "failed"})
+    asking = surfaces.city.fired("wait", until_events=WAITING)
+    question = {"run_id": asking, "question": "Which lamp?", "choices": ["left", "right"]}
+    surfaces.tool("automation_ask", token=surfaces.of_run(asking), **question)
 
 
 async def tools_over_stdio(city: GoldenCity) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import golden_files
 import pytest
-from golden_city import FINALISED, GoldenCity, a_city, running, until
+from golden_city import FINALISED, GoldenCity, a_city, running
+from lamp_program import until
 
 CLOCKED = (sys.executable, str(Path(__file__).with_name("clocked_lamp.py")))
 

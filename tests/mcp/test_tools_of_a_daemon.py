@@ -35,7 +35,7 @@ async def call(root: Path, tool: str, arguments: dict[str, Any]) -> Any:
     url = lamp("status", "--json", cwd=root).json["controller"]["api"]
     headers = {"Authorization": f"Bearer {owner_token(root / '.gc')}"}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=180) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as tools,
     ):
         answer = await tools.call_tool(tool, arguments)

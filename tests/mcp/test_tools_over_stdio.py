@@ -7,6 +7,7 @@ from pathlib import Path
 from mcp.client.stdio import StdioServerParameters
 from served import a_town
 
+from lamplighter.app.open_beads import bead_store
 from lamplighter.domain.events import EventFilter
 from mcp import Client
 
@@ -24,7 +25,7 @@ async def test_lamp_mcp_serves_what_the_city_has(tmp_path: Path) -> None:
         await tools.call_tool("event_emit", {"type": "lamp.lit"})
     assert {"bead_create", "bead_close", "event_emit"} <= set(names)
     assert made.structured_content is not None
-    assert opened.beads.get(made.structured_content["id"]).sender == "amber"
+    assert bead_store(opened).get(made.structured_content["id"]).sender == "amber"
     events = opened.store.read(lambda tx: tx.events.latest(EventFilter(), limit=10))
     assert [(event.type, event.actor, event.run) for event in events] == [
         ("bead.created", "amber", "run_7"),

@@ -18,15 +18,18 @@ import pytest
 
 from lamplighter.kit.masking import MASK
 from lamplighter.store.engine import migrate as migrate_module
-from lamplighter.store.engine.migrate import migrate_postgres
-from lamplighter.store.engine.schema import PROGRAM, Migration, migrations
+from lamplighter.store.engine import postgres_migrate
+from lamplighter.store.engine.migration_files import migrations
+from lamplighter.store.engine.postgres_migrate import migrate_postgres
+from lamplighter.store.engine.schema import PROGRAM, Migration
 from lamplighter.store.engine.wakes import Wakes
-from lamplighter.store.errors import StoreNewer, StoreOld, StoreUnavailable
+from lamplighter.store.errors import StoreBusy, StoreNewer, StoreOld, StoreUnavailable
 from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, migrate, open_direct, open_store
 from lamplighter.testing.contracts.store import CITY, appended, say
 from lamplighter.testing.postgres import Cluster
 from lamplighter.testing.processes import children
 
+SHIPPED = [one.version for one in migrations("sqlite")]
 MIGRATE = """
 import json, sys
 from pathlib import Path
@@ -91,8 +94,15 @@ def level(place: Place) -> list[Any]:
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_the_program_knows_the_last_migration_and_none_is_missing(dialect: str) -> None:
     versions = [migration.version for migration in migrations(dialect)]
-    assert versions == list(range(1, PROGRAM + 1))
+    assert versions == sorted(set(versions))
+    assert (versions[0], versions[-1]) == (1, PROGRAM)
     assert all(migration.oldest <= migration.version for migration in migrations(dialect))
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_no_migration_lets_older_programs_in_again(dialect: str) -> None:
+    oldest = [one.oldest for one in migrations(dialect) if one.version > 3]  # the third one did, before any release
+    assert oldest == sorted(oldest)
 
 
 def test_both_databases_have_the_same_migrations() -> None:
@@ -121,7 +131,7 @@ def test_both_databases_have_the_same_tables_and_columns(runtime: Path, postgres
 
 def test_a_schema_reached_step_by_step_equals_a_fresh_one(empty: Place, request: pytest.FixtureRequest) -> None:
     fresh: Place = request.getfixturevalue("fresh_sqlite" if isinstance(empty, SqliteUrl) else "postgres_place")
-    for version in range(1, PROGRAM + 1):
+    for version in SHIPPED:
         if isinstance(empty, SqliteUrl):
             migrate_module.migrate_sqlite(empty.path, to=version)
         else:
@@ -147,17 +157,18 @@ def test_several_processes_that_migrate_at_once_apply_each_step_once(empty: Plac
     with children() as processes:
         started = [processes.start(sys.executable, "-c", MIGRATE, url, str(empty.runtime)) for _ in range(6)]
         applied = [json.loads(child.line()) for child in started]
-    assert sorted(applied) == [[]] * 5 + [list(range(1, PROGRAM + 1))]
+    assert sorted(applied) == [[]] * 5 + [SHIPPED]
     assert level(empty) == [(PROGRAM, migrations("sqlite")[-1].oldest)]
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(empty: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = Migration(1, "bad", 1, "-- oldest: 1\nCREATE TABLE half (n INTEGER);\nCREATE TABLE half (n INTEGER);\n")
-    monkeypatch.setattr(migrate_module, "migrations", lambda _dialect: [bad])
+    for module in (migrate_module, postgres_migrate):
+        monkeypatch.setattr(module, "migrations", lambda _dialect: [bad])
     with pytest.raises((sqlite3.OperationalError, psycopg.errors.DuplicateTable)):
         migrate(empty)
     monkeypatch.undo()
-    assert [entry.version for entry in migrate(empty)] == list(range(1, PROGRAM + 1))
+    assert [entry.version for entry in migrate(empty)] == SHIPPED
 
 
 def test_a_database_without_a_schema_is_told_how_to_get_one(empty: Place) -> None:
@@ -269,7 +280,7 @@ def test_a_migration_beside_programs_at_work_is_tried_again(empty: Place) -> Non
             work.execute("LOCK TABLE run_events IN ROW EXCLUSIVE MODE")
         work.rollback()
     migrating.join(30)
-    assert [migration.version for migration in applied] == list(range(7, PROGRAM + 1))
+    assert [migration.version for migration in applied] == [one for one in SHIPPED if one >= 7]
 
 
 def test_who_waits_for_a_run_where_they_may_overlap_waits_no_longer(empty: Place) -> None:
@@ -294,3 +305,15 @@ def test_who_waits_for_a_run_where_they_may_overlap_waits_no_longer(empty: Place
     migrate(empty)
     rows = execute(empty, "SELECT automation_id, held_by FROM triggers ORDER BY automation_id, id")
     assert [tuple(row) for row in rows] == [("a", None), ("a", "blocked"), ("b", "run_1"), ("b", "blocked")]
+
+
+def test_a_migration_does_not_wait_for_a_lock_for_ever(
+    postgres_place: PostgresUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_migrate, "TRIES", 2)
+    monkeypatch.setattr(postgres_migrate, "LOCK_SECONDS", 0.05)
+    with psycopg.connect(postgres_place.url) as busy:
+        busy.execute("LOCK TABLE schema_level IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreBusy):
+            migrate_postgres(postgres_place.url)
+    assert migrate_postgres(postgres_place.url) == []

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.sessions.crashes import CrashLimit, quarantined_until
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.services import sessions
+from lamplighter.services.context import acting
 from lamplighter.services.sessions import Began, Ended, Noted
 from lamplighter.store.agents import AgentStart
 from lamplighter.store.engine.wakes import Wakes
@@ -32,7 +32,7 @@ def began(clock: FakeClock, number: int, *, failure: str | None = None) -> Began
     ended = at if failure else None
     start = AgentStart(f"ast_{number}", ALPHA, "mayor", f"ses_{number}", at, "initial start", failure, ended_at=ended)
     row = SessionRow(f"ses_{number}", ALPHA, "mayor", None, "subprocess", "here", 100 + number, at)
-    return Began(start, None if failure else row, Act("controller", at).event("agent.started", subject="mayor"))
+    return Began(start, None if failure else row, acting("controller", at).event("agent.started", subject="mayor"))
 
 
 async def test_a_life_is_recorded_from_its_start_to_its_end(store: Store, fake_clock: FakeClock) -> None:
@@ -66,7 +66,7 @@ async def test_what_is_remembered_quarantines_and_is_forgotten_by_a_person(store
     until = quarantined_until(history, limit, fake_clock.now())
     assert until is not None
     await store.transact(sessions.record, [Noted(ALPHA, history)])
-    event = Act("human", fake_clock.now()).event("agent.unquarantined", subject="mayor")
+    event = acting("human", fake_clock.now()).event("agent.unquarantined", subject="mayor")
     await store.transact(sessions.unquarantine, ALPHA, event)
     after = (await store.read(sessions.remembered, since=since)).histories[ALPHA]
     assert quarantined_until(after, limit, fake_clock.now()) is None

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.formulas import Plan, decode, plan
 from lamplighter.domain.beads.model import BeadChange, BeadFilter, BeadNotFound, BeadStatus, NeedsCycle, NewBead
 from lamplighter.domain.events import Event
 from lamplighter.kit.errors import UsageError
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import beads as service
+from lamplighter.kit.shapes import to_json
 from lamplighter.services import formulas
+from lamplighter.services.beads import changes as service
+from lamplighter.services.beads.views import view
+from lamplighter.services.context import acting
 from lamplighter.services.own_beads import OwnBeads
-from lamplighter.store.events import number_committed
+from lamplighter.store.engine.numbering import number_committed
 from lamplighter.store.tx import DirectStore
 from lamplighter.store.url import Place, PostgresUrl, open_direct
 from lamplighter.testing.clock import FakeClock
@@ -37,10 +39,12 @@ def store(place: Place, fake_clock: FakeClock) -> Iterator[DirectStore]:
 
 @pytest.fixture
 def own(store: DirectStore, ids: IdSource, fake_clock: FakeClock) -> Callable[..., OwnBeads]:
-    def acting(run: str | None = None) -> OwnBeads:
-        return OwnBeads(store, ids=ids, prefix=lambda _rig: "lc", act=lambda: Act("amber", fake_clock.now(), run))
+    def as_amber(run: str | None = None) -> OwnBeads:
+        return OwnBeads(
+            store, prefix=lambda _rig: "lc", context=lambda: acting("amber", fake_clock.now(), ids).inside(run)
+        )
 
-    return acting
+    return as_amber
 
 
 @pytest.fixture
@@ -82,7 +86,7 @@ def test_every_change_tells_one_event_with_the_bead_as_it_now_is(
         "Build it",
         fake_clock.now(),
     )
-    assert event.payload == changed.as_json()
+    assert event.payload == to_json(view(changed))
     beads.claim(made.id, "amber")
     beads.claim(made.id, "amber")
     beads.close(made.id)
@@ -155,12 +159,12 @@ def test_the_run_that_caused_a_bead_is_on_record_and_so_on_what_happens_to_it_la
 def test_a_bead_given_back_is_open_for_all(beads: OwnBeads, store: DirectStore, fake_clock: FakeClock) -> None:
     made = beads.create(NewBead("Build"))
     beads.claim(made.id, "amber")
-    act = Act("patrol", fake_clock.now())
-    freed = store.transact(service.release, made.id, act=act)
+    ctx = acting("patrol", fake_clock.now())
+    freed = store.transact(service.release, made.id, ctx=ctx)
     assert (freed.status, freed.assignee) == (BeadStatus.OPEN, None)
-    assert store.transact(service.release, made.id, act=act) == freed
+    assert store.transact(service.release, made.id, ctx=ctx) == freed
     with pytest.raises(BeadNotFound):
-        store.transact(service.release, "zz-404", act=act)
+        store.transact(service.release, "zz-404", ctx=ctx)
 
 
 def test_a_moved_tree_belongs_to_its_new_root(beads: OwnBeads) -> None:
@@ -223,7 +227,7 @@ def collect(store: DirectStore, clock: FakeClock) -> int:
 
 def test_short_ids_grow_when_they_are_taken(store: DirectStore, fake_clock: FakeClock) -> None:
     always_zero = IdSource(fake_clock, bytes)
-    beads = OwnBeads(store, ids=always_zero, prefix=lambda _rig: "lc", act=lambda: Act("amber", fake_clock.now()))
+    beads = OwnBeads(store, prefix=lambda _rig: "lc", context=lambda: acting("amber", fake_clock.now(), always_zero))
     assert [beads.create(NewBead("B")).id for _ in range(3)] == ["lc-000", "lc-0000", "lc-00000"]
 
 
@@ -276,7 +280,7 @@ def side_by_side(place: Place, clock: FakeClock, calls: list[Callable[[OwnBeads]
 
     def run(call: Callable[[OwnBeads], Any]) -> Any:
         store = open_direct(place, CITY)
-        own = OwnBeads(store, ids=IdSource(clock), prefix=lambda _rig: "lc", act=lambda: Act("amber", clock.now()))
+        own = OwnBeads(store, prefix=lambda _rig: "lc", context=lambda: acting("amber", clock.now(), IdSource(clock)))
         try:
             together.wait(30)
             return call(own)
@@ -286,7 +290,7 @@ def side_by_side(place: Place, clock: FakeClock, calls: list[Callable[[OwnBeads]
             store.close()
 
     with ThreadPoolExecutor(len(calls)) as threads:
-        return list(threads.map(run, calls, timeout=60))
+        return list(threads.map(run, calls, timeout=180))
 
 
 def tea(parent: str | None = None) -> Plan:

@@ -11,8 +11,10 @@ import pytest
 from lamplighter.adapters.beads.decode import BeadUnreadable
 from lamplighter.adapters.beads.external import ExternalBeads
 from lamplighter.adapters.files.city import CityPaths
-from lamplighter.app.beads import bead_provider, import_bead_file
+from lamplighter.app.bead_adapters import import_bead_file
+from lamplighter.app.beads import bead_provider
 from lamplighter.app.create import create_city
+from lamplighter.app.open_beads import bead_store
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.beads.model import BeadFilter, BeadStatus, NewBead
@@ -66,7 +68,7 @@ def test_beads_come_over_as_they_are(city: OpenCity) -> None:
         },
         {"id": "gc-3", "title": "Done", "status": "closed", "parent_id": "gc-2", "updated_at": "2026-02-02T10:00:00Z"},
     )  # fmt: skip
-    whole, step, done = (city.beads.get(bead) for bead in ("gc-1", "gc-2", "gc-3"))
+    whole, step, done = (bead_store(city).get(bead) for bead in ("gc-1", "gc-2", "gc-3"))
     assert (whole.status, whole.type, whole.assignee) == (BeadStatus.IN_PROGRESS, "molecule", "amber")
     assert (whole.sender, whole.labels, whole.description) == ("mayor", ("a", "b"), "text")
     assert (whole.metadata, whole.root, whole.parent) == ({"k": "v"}, "gc-1", None)
@@ -81,12 +83,12 @@ def test_beads_come_over_as_they_are(city: OpenCity) -> None:
 
 def test_an_import_that_was_cut_off_before_the_rename_changes_nothing_the_second_time(city: OpenCity) -> None:
     path = write(city, {"id": "gc-1", "title": "Build"})
-    city.beads.close("gc-1")
+    bead_store(city).close("gc-1")
     path.with_name("beads.json.imported").rename(path)
     done = import_bead_file(city)
     assert done is not None
     assert done.count == 0
-    assert city.beads.get("gc-1").status is BeadStatus.CLOSED
+    assert bead_store(city).get("gc-1").status is BeadStatus.CLOSED
     assert import_bead_file(city) is None
 
 
@@ -96,7 +98,7 @@ def test_a_second_file_is_put_beside_the_first(city: OpenCity) -> None:
     path = write(city, {"id": "gc-2", "title": "Test"})
     import_bead_file(city)
     assert path.with_name("beads.json.imported.2").exists()
-    assert [bead.id for bead in city.beads.matching(BeadFilter(), limit=9)] == ["gc-2", "gc-1"]
+    assert [bead.id for bead in bead_store(city).matching(BeadFilter(), limit=9)] == ["gc-2", "gc-1"]
 
 
 def test_links_to_nowhere_are_left_out_and_told(city: OpenCity) -> None:
@@ -115,16 +117,17 @@ def test_links_to_nowhere_are_left_out_and_told(city: OpenCity) -> None:
         "gc-1: its parent gc-8 was left out",
         "gc-3: its parent gc-2 was left out",
     ]
-    assert [city.beads.get(bead).root for bead in ("gc-1", "gc-2", "gc-3")] == ["gc-1", "gc-3", "gc-3"]
+    assert [bead_store(city).get(bead).root for bead in ("gc-1", "gc-2", "gc-3")] == ["gc-1", "gc-3", "gc-3"]
 
 
 def test_an_id_that_another_bead_has_imports_nothing(city: OpenCity) -> None:
-    taken = city.beads.create(NewBead("Ours")).id
+    beads = bead_store(city)
+    taken = beads.create(NewBead("Ours")).id
     path = write(city, {"id": "gc-1", "title": "New"}, {"id": taken, "title": "Theirs"})
     with pytest.raises(IdTaken, match=taken):
         import_bead_file(city)
     assert path.exists()
-    assert [bead.id for bead in city.beads.matching(BeadFilter(), limit=9)] == [taken]
+    assert [bead.id for bead in beads.matching(BeadFilter(), limit=9)] == [taken]
 
 
 @pytest.mark.parametrize(
@@ -191,8 +194,8 @@ def test_the_provider_is_known_without_the_whole_configuration_where_it_is_ours(
 ) -> None:
     city = make_city(toml, **env)
     assert bead_provider(city) == provider
-    assert isinstance(city.beads, OwnBeads) is not whole
-    assert isinstance(city.beads, ExternalBeads) is whole
+    assert isinstance(bead_store(city), OwnBeads) is not whole
+    assert isinstance(bead_store(city), ExternalBeads) is whole
     assert ("config" in city.__dict__) is whole
 
 
@@ -204,6 +207,6 @@ def test_a_wrong_provider_is_told_by_the_configuration(make_city: MakeCity, toml
 
 def test_the_prefix_is_asked_for_only_to_create(make_city: MakeCity) -> None:
     city = make_city("")
-    assert city.beads.ready() == []
+    assert bead_store(city).ready() == []
     assert "config" not in city.__dict__
-    assert city.beads.create(NewBead("Build")).id.startswith(f"{city.config.city.prefix}-")
+    assert bead_store(city).create(NewBead("Build")).id.startswith(f"{city.config.city.prefix}-")

@@ -14,7 +14,7 @@ DAY = timedelta(days=1)
 
 def mend(city: City, by: timedelta = DAY) -> None:
     city.clock.set_back(by)
-    city.run(clock_back.mend, by, rules=city.rules, act=city.act)
+    city.run(clock_back.mend, by, rules=city.rules, ctx=city.context)
 
 
 def explained(city: City, name: str) -> str:
@@ -22,7 +22,7 @@ def explained(city: City, name: str) -> str:
 
 
 def moving(city: City, run: str) -> dict[str, Any]:
-    row = city.read(lambda tx: tx.runs.get(run)).run
+    row = city.read(lambda tx: tx.runs.get(run))
     return {"deadline": row.deadline_at, "lease": row.lease.expires_at}
 
 
@@ -45,7 +45,7 @@ def test_a_slot_that_comes_again_is_not_fired_again_and_later_ones_are(city: Cit
     for _ in range(2):
         city.advance(hours=1)
         assert city.tick().fired == []
-    assert [row.run.state.value for row in city.runs_of("nightly")] == ["canceled", "canceled", "ready"]
+    assert [row.state.value for row in city.runs_of("nightly")] == ["canceled", "canceled", "ready"]
     city.advance(hours=1)
     assert len(city.tick().fired) == 1
 
@@ -97,5 +97,5 @@ def test_times_on_record_that_lie_ahead_are_noticed_until_they_are_mended(city: 
     assert city.read(clock_back.ahead, city.clock.now()) == DAY
     assert "The clock was set back by 1d: times on record lie ahead of it." in explained(city, "tidy")
     assert "cooldown: 1h remaining, for the clock was set back" in explained(city, "tidy")
-    city.run(clock_back.mend, DAY, rules=city.rules, act=city.act)
+    city.run(clock_back.mend, DAY, rules=city.rules, ctx=city.context)
     assert city.read(clock_back.ahead, city.clock.now()) is None

@@ -2,16 +2,25 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from automation_city import OnlyStore
 
-from lamplighter.domain.access import owner
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.app.operations import DirectOperations
+from lamplighter.app.settings import Settings
+from lamplighter.app.wiring import OpenCity
+from lamplighter.domain.access import Verb, owner
 from lamplighter.domain.runs.completion import Accept, Completion, parse
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.kit.ids import IdSource
-from lamplighter.ports.runs import Completed
-from lamplighter.services.runs.completing import Completions, DirectCompletions, Told
+from lamplighter.services.city_operations import CityOperations
+from lamplighter.services.context import Context
+from lamplighter.services.operation import Kind, Operation
+from lamplighter.services.runs.completing import Completed, Told
+from lamplighter.services.runs.operations import COMPLETE_RUN
 from lamplighter.store.errors import CommitUnknown, StoreRefused, StoreUnavailable
 from lamplighter.testing.clock import START, FakeClock
 
@@ -46,12 +55,17 @@ def completion() -> Completion:
     return parse(SAID)
 
 
-def service(store: AwayStore, clock: FakeClock, ids: IdSource, stopping: asyncio.Event | None = None) -> Completions:
-    return Completions(store, clock, ids, stopping=stopping or asyncio.Event())  # type: ignore[arg-type]  # all it asks
+def service(store: AwayStore, clock: FakeClock, ids: IdSource, stopping: asyncio.Event | None = None) -> CityOperations:
+    host = OnlyStore(store)  # type: ignore[arg-type]  # all it asks
+    return CityOperations(host, clock, ids, _unconfigured, stopping=stopping or asyncio.Event())
 
 
-async def given(service: Completions) -> Completed:
-    return await service.complete(completion(), caller=owner("tester"))
+def _unconfigured() -> Any:
+    raise AssertionError("a completion needs no configuration")
+
+
+async def given(service: CityOperations) -> Completed:
+    return await service.do(COMPLETE_RUN, completion(), owner("tester"), surface="api")
 
 
 @pytest.mark.parametrize("failure", [AWAY, CommitUnknown("postgresql:///town")])
@@ -92,8 +106,26 @@ async def test_what_will_not_pass_is_told_at_once(fake_clock: FakeClock, ids: Id
     assert store.calls == 1
 
 
-def test_a_command_repeats_it_where_nobody_knows_whether_it_took(fake_clock: FakeClock, ids: IdSource) -> None:
+def test_a_command_repeats_it_where_nobody_knows_whether_it_took(tmp_path: Path) -> None:
     store = AwayDirect(CommitUnknown("postgresql:///town"))
-    direct = DirectCompletions(store, fake_clock, ids)  # type: ignore[arg-type]  # all it asks
-    assert direct.complete(completion(), caller=owner("tester")).state is RunState.SUCCEEDED
+    opened = OpenCity(
+        Settings(tmp_path, None, "tester", None, {}), CityPaths(tmp_path), FakeClock(), IdSource(FakeClock())
+    )
+    opened.__dict__["store"] = store
+    assert DirectOperations(opened).do(COMPLETE_RUN, completion()).state is RunState.SUCCEEDED
     assert store.calls == 2
+
+
+async def test_what_is_done_outside_the_database_is_not_done_twice(fake_clock: FakeClock, ids: IdSource) -> None:
+    calls = []
+
+    async def nudge(_host: Any, ask: Completion, _ctx: Context) -> None:
+        calls.append(ask.run)
+        raise AWAY
+
+    told: Operation[Completion, None] = Operation(
+        "agent.told", Kind.EFFECT, Verb.CONTROL_AGENTS, Completion, type(None), nudge
+    )
+    with pytest.raises(StoreUnavailable):
+        await service(AwayStore(), fake_clock, ids).do(told, completion(), owner("tester"), surface="api")
+    assert calls == [RUN]

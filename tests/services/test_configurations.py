@@ -10,12 +10,17 @@ from lamplighter.domain.city.model import City as Declared
 from lamplighter.domain.city.model import Configuration, Provider, Rig, Workspace
 from lamplighter.kit.errors import UsageError
 from lamplighter.kit.masking import MASK
+from lamplighter.kit.shapes import to_json
 from lamplighter.services import configurations
 from lamplighter.services.configurations import (
     ConfigurationInUse,
     ConfigurationReadOnly,
     ConfigurationTaken,
     ConfigurationUnknown,
+    ListConfigurations,
+    ShowConfiguration,
+    list_configurations,
+    show_configuration,
 )
 
 TOWN = Declared(
@@ -26,21 +31,26 @@ TOWN = Declared(
 
 
 def create(city: City, **body: Any) -> dict[str, Any]:
-    city.run(configurations.create, body, source="api", city=TOWN, act=city.act)
+    city.run(configurations.create, body, source="api", city=TOWN, ctx=city.context)
     return show(city, body["name"])
 
 
 def edit(city: City, name: str, /, **changes: Any) -> dict[str, Any]:
-    city.run(configurations.edit, name, changes, city=TOWN, act=city.act)
+    city.run(configurations.edit, name, changes, city=TOWN, ctx=city.context)
     return show(city, name)
 
 
 def delete(city: City, name: str) -> None:
-    city.run(configurations.delete, name, act=city.act)
+    city.run(configurations.delete, name, ctx=city.context)
 
 
 def show(city: City, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = city.read(configurations.show, name)
+    found: dict[str, Any] = to_json(city.read(show_configuration, ShowConfiguration(name), city.context))
+    return found
+
+
+def every(city: City) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = to_json(city.read(list_configurations, ListConfigurations(), city.context))
     return found
 
 
@@ -48,10 +58,11 @@ def test_one_is_made_with_the_keys_of_a_file(city: City) -> None:
     made = create(city, name="site", rig="web", preset="caretaker", mode="plan", env={"LAMPS": "7"}, description="Web.")
     assert made == {
         "name": "site", "description": "Web.", "rig": "web", "path": None, "preset": "caretaker", "model": None,
-        "mode": "plan", "env": {"LAMPS": "7"}, "source": "api", "used_by": [],
+        "mode": "plan", "env": {"LAMPS": "7"}, "source": "api", "used_by": [], "effort": None, "home": None,
+        "fallback_preset": None, "fallback_model": None,
     }  # fmt: skip
     assert city.read(configurations.known)["site"].rig == "web"
-    assert [one["name"] for one in city.read(configurations.every)] == ["site"]
+    assert [one["name"] for one in every(city)] == ["site"]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +87,9 @@ def test_one_is_made_with_the_keys_of_a_file(city: City) -> None:
 )
 def test_what_is_wrong_is_told_and_nothing_is_kept(city: City, body: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationInvalid) as caught:
-        city.run(configurations.create, body, source="api", city=TOWN, act=city.act)
+        city.run(configurations.create, body, source="api", city=TOWN, ctx=city.context)
     assert told in caught.value.message
-    assert city.read(configurations.every) == []
+    assert every(city) == []
 
 
 def test_all_problems_come_at_once(city: City) -> None:

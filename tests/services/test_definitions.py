@@ -6,7 +6,9 @@ import pytest
 from automation_city import City
 
 from lamplighter.adapters.files.automations import LayerDirectory, scan
-from lamplighter.services.automations import definitions, editing, firing, outlook
+from lamplighter.domain.inbox.items import Kind
+from lamplighter.services.automations import definitions, editing, firing
+from lamplighter.services.automations.queries import LIST, SHOW, ListAutomations, ShowAutomation
 
 
 class Files:
@@ -24,7 +26,7 @@ class Files:
         layers += [LayerDirectory(self.root / f"rig-{rig}", rig) for rig in ("a", "b")]
         found = scan(layers, skip=skip)
         city = self.city
-        report: definitions.Synced = city.run(definitions.sync, found, city.rules, ids=city.ids, act=city.act)
+        report: definitions.Synced = city.run(definitions.sync, found, city.rules, ctx=city.context)
         return report
 
 
@@ -75,8 +77,7 @@ def test_case_11_one_bad_file_is_reported_and_the_others_live(files: Files, city
     row = city.row("bad")
     assert row.definition is None
     assert "interval" in row.problems[0]
-    (standing,) = city.read(outlook.standings, "bad")
-    assert outlook.shape(standing, city.rules)["problems"] == list(row.problems)
+    assert city.do(SHOW, ShowAutomation("bad")).problems == list(row.problems)
     assert len(city.tick().fired) == 1
     assert not files.sync()
 
@@ -90,8 +91,10 @@ def test_a_file_that_breaks_fires_nothing_until_it_is_mended_and_keeps_its_state
     city.advance(hours=2)
     assert city.tick().fired == []
     files.write("tidy", COOLDOWN)
+    assert [one.kind for one in city.read(lambda tx: tx.inbox.open_ones())] == [Kind.BROKEN]
     assert files.sync().changed == ["tidy"]
     assert city.row("tidy").problems == ()
+    assert city.read(lambda tx: tx.inbox.open_ones()) == [], "nobody has to look into it any more"
     assert len(city.tick().fired) == 1
 
 
@@ -107,9 +110,9 @@ def test_case_13_disabled_and_skipped_ones_are_listed_and_never_fire(files: File
     files.write("off", COOLDOWN + "enabled = false\n")
     files.write("left", COOLDOWN)
     files.sync(skip=("left",))
-    shapes = {one.row.name: outlook.shape(one, city.rules) for one in city.read(outlook.standings)}
-    assert shapes["off"]["enabled"] is False
-    assert shapes["left"]["skipped"] is True
+    found = {one.name: one for one in city.do(LIST, ListAutomations())}
+    assert found["off"].enabled is False
+    assert found["left"].skipped is True
     assert city.tick().looked_at == 0
 
 
@@ -119,7 +122,7 @@ def test_case_14_same_names_in_two_rigs_are_independent(files: Files, city: City
     assert len(city.tick().fired) == 1
     files.write("db-health", COOLDOWN, layer="rig-b")
     files.sync()
-    assert [city.get(run).run.automation for run in city.tick().fired] == ["db-health:rig:b"]
+    assert [city.get(run).automation for run in city.tick().fired] == ["db-health:rig:b"]
     label = "automation-run:db-health:rig:a"
     from lamplighter.domain.beads.model import BeadFilter
 
@@ -130,14 +133,14 @@ def test_files_are_read_only_but_can_be_switched_off_and_on(files: Files, city: 
     files.write("tidy", COOLDOWN)
     files.sync()
     with pytest.raises(editing.ReadOnly):
-        city.run(editing.edit, "tidy", {"description": "x"}, rules=city.rules, act=city.act)
+        city.run(editing.edit, "tidy", {"description": "x"}, rules=city.rules, ctx=city.context)
     with pytest.raises(editing.ReadOnly):
-        city.run(editing.delete, "tidy", act=city.act)
-    city.run(editing.set_enabled, "tidy", enabled=False, rules=city.rules, act=city.act)
+        city.run(editing.delete, "tidy", ctx=city.context)
+    city.run(editing.set_enabled, "tidy", enabled=False, rules=city.rules, ctx=city.context)
     files.write("tidy", COOLDOWN + 'description = "edited"\n')
     files.sync()
     assert city.tick().fired == []
-    city.run(editing.set_enabled, "tidy", enabled=True, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "tidy", enabled=True, rules=city.rules, ctx=city.context)
     assert len(city.tick().fired) == 1
 
 
@@ -154,8 +157,8 @@ def test_export_and_import_make_the_round_trip(city: City) -> None:
     city.add("tidy", gate="cron", schedule="*/5 * * * *", retry=2, description="d")
     tree = city.run(editing.export, "tidy")
     with pytest.raises(editing.NameTaken):
-        city.run(editing.import_file, editing.Import("tidy", tree), rules=city.rules, ids=city.ids, act=city.act)
-    city.run(editing.import_file, editing.Import("copy", tree), rules=city.rules, ids=city.ids, act=city.act)
+        city.run(editing.import_file, editing.Import("tidy", tree), rules=city.rules, ctx=city.context)
+    city.run(editing.import_file, editing.Import("copy", tree), rules=city.rules, ctx=city.context)
     assert city.run(editing.export, "copy") == tree
 
 
@@ -166,7 +169,7 @@ def test_case_1_bad_input_names_every_field_and_changes_nothing(city: City) -> N
         )
     keys = {problem.key for problem in told.value.problems}
     assert {"agent.prompt", "agent.path", "agent.mode", "cadence"} <= keys
-    assert city.read(editing.every) == []
+    assert city.do(LIST, ListAutomations()) == []
 
 
 def test_case_3_two_writers_of_fifty_each_leave_a_hundred(city: City) -> None:
@@ -180,7 +183,7 @@ def test_case_3_two_writers_of_fifty_each_leave_a_hundred(city: City) -> None:
         store = open_direct(city.place, CITY)
         for number in range(50):
             body = {"name": f"{name}{number}", "exec": "true", "gate": "manual"}
-            store.transact(editing.create, body, rules=city.rules, ids=city.ids, act=city.act)
+            store.transact(editing.create, body, rules=city.rules, ctx=city.context)
         store.close()
 
     threads = [threading.Thread(target=create, args=(name,)) for name in ("a", "b")]
@@ -188,7 +191,7 @@ def test_case_3_two_writers_of_fifty_each_leave_a_hundred(city: City) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(city.read(editing.every)) == 100
+    assert len(city.do(LIST, ListAutomations())) == 100
 
 
 def test_another_zone_of_the_city_moves_schedules_that_go_by_it(files: Files, city: City) -> None:

@@ -103,3 +103,18 @@ async def test_where_nobody_can_be_asked_the_doubt_is_on_record(store: Store) ->
     effect = await kept(store)
     assert effect is not None
     assert (effect.state, effect.doubts, len(there.took)) == ("done", 1, 1)
+
+
+async def test_a_refusal_after_a_lost_answer_keeps_the_doubt(store: Store) -> None:
+    """The first try may have arrived: that the second was refused does not change it."""
+    there = Destination()
+    for failure in (TimeoutError(), Refused("no"), Refused("no"), None):
+        there.fail = failure
+        if failure is None:
+            await once(store, there)
+        else:
+            with pytest.raises(type(failure)):
+                await once(store, there)
+    found = await kept(store)
+    assert found is not None
+    assert (found.state, found.doubts) == ("done", 1)

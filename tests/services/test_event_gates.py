@@ -2,11 +2,11 @@
 
 from automation_city import City
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services.automations import editing
+from lamplighter.services.context import acting
 from lamplighter.services.runs import cooking, review
-from lamplighter.store.events import number_committed
+from lamplighter.store.engine.numbering import number_committed
 from lamplighter.store.tx import Tx
 from lamplighter.store.url import PostgresUrl
 
@@ -14,7 +14,7 @@ OUTAGE = 10_000
 
 
 def seqs(city: City, run: str) -> list[int]:
-    event = city.read(lambda tx: tx.trigger_events.get(tx.runs.get(run).run.trigger_event))
+    event = city.read(lambda tx: tx.trigger_events.get(tx.runs.get(run).trigger_event))
     return [one["seq"] for one in event.payload["events"]]
 
 
@@ -81,11 +81,11 @@ def test_two_automations_that_listen_to_each_other_come_to_rest(city: City) -> N
         assert turns < 20
         for run in fired:
             row = city.get(run)
-            said = f"{row.run.automation}.said"
+            said = f"{row.automation}.said"
             city.emit(said, by_run=run)
             city.finish(run)
-    assert [row.run.automation for row in city.runs_of("pong")] == ["pong"]
-    assert [row.run.causes for row in city.runs_of("ping")] == [("pong",)]
+    assert [row.automation for row in city.runs_of("pong")] == ["pong"]
+    assert [row.causes for row in city.runs_of("ping")] == [("pong",)]
 
 
 def test_an_automation_that_listens_to_automations_does_not_feed_itself(city: City) -> None:
@@ -106,9 +106,9 @@ def test_ten_thousand_events_of_an_outage_are_delivered_each_once_and_in_order(c
     city.tick()
 
     def append(tx: Tx) -> None:
-        act = Act("tester", city.clock.now())
+        ctx = acting("tester", city.clock.now())
         for number in range(OUTAGE):
-            tx.events.append(act.event("x.y", payload={"n": number}))
+            tx.events.append(ctx.event("x.y", payload={"n": number}))
 
     city.run(append)
     if isinstance(city.place, PostgresUrl):
@@ -117,7 +117,7 @@ def test_ten_thousand_events_of_an_outage_are_delivered_each_once_and_in_order(c
     heard: list[int] = []
     for _ in range(50):
         for run in city.tick().fired:
-            event = city.read(lambda tx, run=run: tx.trigger_events.get(tx.runs.get(run).run.trigger_event))
+            event = city.read(lambda tx, run=run: tx.trigger_events.get(tx.runs.get(run).trigger_event))
             heard += [one["payload"]["n"] for one in event.payload["events"]]
             city.finish(run)
         if len(heard) >= OUTAGE:
@@ -128,10 +128,10 @@ def test_ten_thousand_events_of_an_outage_are_delivered_each_once_and_in_order(c
 
 def test_events_while_disabled_are_not_made_up_for(city: City) -> None:
     city.add("hears", gate="event", on="x.y")
-    city.run(editing.set_enabled, "hears", enabled=False, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "hears", enabled=False, rules=city.rules, ctx=city.context)
     city.emit("x.y")
     assert city.tick().fired == []
-    city.run(editing.set_enabled, "hears", enabled=True, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "hears", enabled=True, rules=city.rules, ctx=city.context)
     assert city.tick().fired == []
     city.emit("x.y")
     assert len(city.tick().fired) == 1
@@ -139,7 +139,8 @@ def test_events_while_disabled_are_not_made_up_for(city: City) -> None:
 
 def test_a_formula_run_carries_the_labels_of_the_seed(city: City) -> None:
     from lamplighter.domain.beads.formulas import Formula, Step, plan
-    from lamplighter.services import beads, outbox
+    from lamplighter.services import outbox
+    from lamplighter.services.beads import changes as beads
 
     city.add("build", gate="event", on="x.y", formula="feature", pool="crew", rig="web")
     city.emit("x.y")
@@ -147,20 +148,20 @@ def test_a_formula_run_carries_the_labels_of_the_seed(city: City) -> None:
     planned = plan(Formula("feature", "", None, (), (Step("a", "A"),), ""), title=None, values={})
     worker = review.Worker("own_1", "here")
     (item,) = city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=1, run=run)
-    row = city.run(cooking.cook, item, planned, worker, prefix="w", ids=city.ids, act=city.act)
-    wisp = city.read(beads.get, row.facts.wisp)
+    row = city.run(cooking.cook, item, planned, worker, prefix="w", ctx=city.context)
+    wisp = city.read(beads.get, row.wisp)
     (seq,) = seqs(city, run)
     assert set(wisp.labels) == {
         "automation-run:build:rig:web", f"run:{run}", "pool:web/crew", "automation:build:rig:web", f"seq:{seq}",
     }  # fmt: skip
-    assert row.run.state is RunState.RUNNING
-    assert row.run.lease.owner is None
+    assert row.state is RunState.RUNNING
+    assert row.lease.owner is None
     assert len(city.events("automation.completed")) == 1
     (step,) = city.read(lambda tx: tx.beads.children(wisp.id))
-    assert city.run(cooking.end_wisps, ids=city.ids, act=city.act) == []
-    city.run(beads.close, step.id, act=city.act)
-    assert len(city.run(cooking.end_wisps, ids=city.ids, act=city.act)) == 1
-    assert (city.get(run).run.state, city.get(run).run.reason) == (RunState.SUCCEEDED, "wisp_closed")
+    assert city.run(cooking.end_wisps, ctx=city.context) == []
+    city.run(beads.close, step.id, ctx=city.context)
+    assert len(city.run(cooking.end_wisps, ctx=city.context)) == 1
+    assert (city.get(run).state, city.get(run).reason) == (RunState.SUCCEEDED, "wisp_closed")
 
 
 def test_a_wisp_nobody_closes_is_timed_out_after_a_day_and_blocks_no_longer(city: City) -> None:
@@ -172,10 +173,10 @@ def test_a_wisp_nobody_closes_is_timed_out_after_a_day_and_blocks_no_longer(city
     planned = plan(Formula("feature", "", None, (), (Step("a", "A"),), ""), title=None, values={})
     worker = review.Worker("own_1", "here")
     (item,) = city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=1, run=run)
-    city.run(cooking.cook, item, planned, worker, prefix="t", ids=city.ids, act=city.act)
+    city.run(cooking.cook, item, planned, worker, prefix="t", ctx=city.context)
     city.advance(hours=2)
     assert city.tick().fired == []
     city.advance(hours=22)
-    assert len(city.run(review.time_out, ids=city.ids, act=city.act)) == 1
-    assert (city.get(run).run.state, city.get(run).run.reason) == (RunState.TIMED_OUT, "deadline_exceeded")
+    assert len(city.run(review.time_out, ctx=city.context)) == 1
+    assert (city.get(run).state, city.get(run).reason) == (RunState.TIMED_OUT, "deadline_exceeded")
     assert len(city.tick().fired) == 1

@@ -7,7 +7,8 @@ from automation_city import City
 
 from lamplighter.domain.automations.decisions import SkipReason
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services.automations import due, editing, firing, outlook
+from lamplighter.services.automations import due, editing, firing
+from lamplighter.services.automations.queries import NEXT, NextFirings
 from lamplighter.services.runs import review
 
 
@@ -16,8 +17,8 @@ def test_a_cooldown_that_never_ran_fires_at_once_with_all_its_facts(city: City) 
     looked = city.tick()
     (run,) = looked.fired
     row = city.get(run)
-    assert row.run.state is RunState.READY
-    bead = city.read(lambda tx: tx.beads.get(row.facts.bead))
+    assert row.state is RunState.READY
+    bead = city.read(lambda tx: tx.beads.get(row.bead))
     assert (bead.type, bead.labels, bead.run) == ("run", ("automation-run:tidy", "exec"), run)
     assert [event.run for event in city.events("automation.fired")] == [run]
     (entry,) = city.history("tidy")
@@ -77,7 +78,7 @@ def test_a_slot_that_waits_for_a_run_is_fired_once_its_automation_lets_them_over
         city.advance(minutes=1)
         city.tick()
     assert city.trigger("often").held_by is not None
-    city.run(editing.edit, "often", {"overlap": "allow"}, rules=city.rules, act=city.act)
+    city.run(editing.edit, "often", {"overlap": "allow"}, rules=city.rules, ctx=city.context)
     assert len(city.tick().fired) == 1
     assert city.trigger("often").held_by is None
 
@@ -88,19 +89,19 @@ def test_replace_ends_the_earlier_run_first(city: City) -> None:
     (first,) = city.tick().fired
     city.advance(minutes=1)
     (second,) = city.tick().fired
-    assert (city.get(first).run.state, city.get(first).run.reason) == (RunState.CANCELED, "replaced")
-    assert city.get(second).run.state is RunState.READY
+    assert (city.get(first).state, city.get(first).reason) == (RunState.CANCELED, "replaced")
+    assert city.get(second).state is RunState.READY
 
 
 def test_an_ended_run_closes_its_bead_its_trigger_event_and_tells_the_bus(city: City) -> None:
     city.add("tidy", gate="cooldown", interval="1h")
     (run,) = city.tick().fired
     row = city.finish(run)
-    bead = city.read(lambda tx: tx.beads.get(row.facts.bead))
+    bead = city.read(lambda tx: tx.beads.get(row.bead))
     assert (bead.status.value, bead.labels) == ("closed", ("automation-run:tidy", "exec"))
     assert [entry["status"] for entry in city.history("tidy")] == ["completed"]
     assert len(city.events("automation.completed")) == 1
-    events = city.read(review.show, run)["events"]
+    events = city.shown(run)["events"]
     assert [(one["type"], one["to"]) for one in events] == [
         ("run_created", "ready"), ("status_transition", "running"), ("status_transition", "succeeded"),
     ]  # fmt: skip
@@ -141,9 +142,9 @@ def test_case_16_enabling_resets_the_count_and_renaming_does_not(city: City) -> 
     for _ in range(5):
         city.advance(minutes=1)
         city.finish(city.tick().fired[0], "failed")
-    city.run(editing.edit, "flaky", {"name": "renamed"}, rules=city.rules, act=city.act)
+    city.run(editing.edit, "flaky", {"name": "renamed"}, rules=city.rules, ctx=city.context)
     assert (city.row("renamed").failures, city.row("renamed").enabled) == (5, False)
-    city.run(editing.set_enabled, "renamed", enabled=True, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "renamed", enabled=True, rules=city.rules, ctx=city.context)
     assert (city.row("renamed").failures, city.row("renamed").enabled) == (0, True)
     city.advance(minutes=1)
     assert len(city.tick().fired) == 1
@@ -151,7 +152,7 @@ def test_case_16_enabling_resets_the_count_and_renaming_does_not(city: City) -> 
 
 def test_case_23_a_changed_schedule_forgets_its_old_time(city: City) -> None:
     city.add("daily", gate="schedule", cadence="daily", hour=10)
-    city.run(editing.edit, "daily", {"hour": 18}, rules=city.rules, act=city.act)
+    city.run(editing.edit, "daily", {"hour": 18}, rules=city.rules, ctx=city.context)
     assert city.trigger("daily").state.next_due_at == city.clock.now() + timedelta(hours=9)
     city.advance(hours=2)
     assert city.tick().fired == []
@@ -161,13 +162,13 @@ def test_case_25_a_run_outlives_its_automation(city: City) -> None:
     city.add("tidy", gate="cooldown", interval="1h")
     (run,) = city.tick().fired
     city.start(run)
-    city.run(editing.delete, "tidy", act=city.act)
+    city.run(editing.delete, "tidy", ctx=city.context)
     row = city.get(run)
     from lamplighter.domain.runs.model import By, Mover
 
-    by = By(Mover.WORKER, "worker", row.run.lease.version)
-    city.run(review.end, run, review.Ending(RunState.SUCCEEDED), by, ids=city.ids, act=city.act)
-    assert city.get(run).run.state is RunState.SUCCEEDED
+    by = By(Mover.WORKER, "worker", row.lease.version)
+    city.run(review.end, run, review.Ending(RunState.SUCCEEDED), by, ctx=city.context)
+    assert city.get(run).state is RunState.SUCCEEDED
     assert city.read(lambda tx: tx.triggers.next_due_at()) is None
     assert city.history("tidy")[0]["status"] == "completed"
 
@@ -204,7 +205,7 @@ def test_an_edit_while_slots_are_caught_up_loses_none_of_them(city: City) -> Non
     city.add("hourly", gate="schedule", cadence="hourly", minute=0, catch_up={"mode": "all", "limit": 3})
     city.advance(hours=5)
     while fired := city.tick().fired:
-        city.run(editing.edit, "hourly", {"timeout": "7s"}, rules=city.rules, act=city.act)
+        city.run(editing.edit, "hourly", {"timeout": "7s"}, rules=city.rules, ctx=city.context)
         assert city.tick().fired == []
         city.finish(fired[0])
     slots = [entry["slot"] for entry in city.history("hourly") if entry["status"] == "completed"]
@@ -217,22 +218,22 @@ def test_a_suspended_automation_passes_slots_over_keeps_its_events_and_its_neigh
     city.add("other", gate="cron", schedule="* * * * *")
     city.tick()
     for name in ("often", "hears"):
-        assert city.run(editing.set_suspended, name, suspended=True, act=city.act)
-        assert not city.run(editing.set_suspended, name, suspended=True, act=city.act)
+        assert city.run(editing.set_suspended, name, suspended=True, ctx=city.context)
+        assert not city.run(editing.set_suspended, name, suspended=True, ctx=city.context)
     city.advance(minutes=1)
     city.emit("x.y")
     (run,) = city.tick().fired
-    assert city.get(run).run.automation == "other"
-    city.finish(city.start(run).run.id)
+    assert city.get(run).automation == "other"
+    city.finish(city.start(run).id)
     assert [entry["reason"] for entry in city.history("often")] == [SkipReason.AUTOMATION_SUSPENDED]
     with pytest.raises(firing.Blocked) as caught:
         city.run_now("often")
     assert "lamp automation resume" in caught.value.hint
-    assert city.run(due.raise_quiet, limit=9, rules=city.rules, act=city.act) == []
+    assert city.run(due.raise_quiet, limit=9, rules=city.rules, ctx=city.context) == []
     city.advance(minutes=58)
-    city.run(editing.set_suspended, "hears", suspended=False, act=city.act)
+    city.run(editing.set_suspended, "hears", suspended=False, ctx=city.context)
     assert city.row("hears").quiet_at == city.clock.now() + timedelta(hours=1)
-    fired = {city.get(run).run.automation for run in city.tick().fired}
+    fired = {city.get(run).automation for run in city.tick().fired}
     assert "hears" in fired
     assert "often" not in fired
     assert [event.subject for event in city.events("automation.suspended")] == ["often", "hears"]
@@ -241,11 +242,10 @@ def test_a_suspended_automation_passes_slots_over_keeps_its_events_and_its_neigh
 
 def test_a_suspension_outlives_a_changed_definition_and_shows_nothing_to_come(city: City) -> None:
     city.add("often", gate="cron", schedule="* * * * *")
-    city.run(editing.set_suspended, "often", suspended=True, act=city.act)
-    city.run(editing.edit, "often", {"timeout": "1m"}, rules=city.rules, act=city.act)
+    city.run(editing.set_suspended, "often", suspended=True, ctx=city.context)
+    city.run(editing.edit, "often", {"timeout": "1m"}, rules=city.rules, ctx=city.context)
     assert city.row("often").suspended
-    span = (city.clock.now(), city.clock.now() + timedelta(hours=1))
-    assert city.read(outlook.next_firings, span, rules=city.rules, limit=9) == []
+    assert city.do(NEXT, NextFirings(days=1 / 24)) == []
 
 
 @pytest.mark.parametrize("what", ["paused", "city", "rig"])
@@ -255,7 +255,7 @@ def test_a_pause_or_suspension_passes_slots_over_and_keeps_events(city: City, wh
     city.add("hears", gate="event", on="x.y", rig="web")
     city.tick()
     if what == "paused":
-        assert city.run(editing.pause, act=city.act)
+        assert city.run(editing.pause, ctx=city.context)
     else:
         city.rules = type(city.rules)(
             city.rules.zone, suspended=what == "city", suspended_rigs=frozenset({"web"} if what == "rig" else ())
@@ -269,12 +269,12 @@ def test_a_pause_or_suspension_passes_slots_over_and_keeps_events(city: City, wh
     with pytest.raises(firing.Blocked):
         city.run_now("often:rig:web")
     if what == "paused":
-        assert city.run(editing.resume, act=city.act)
+        assert city.run(editing.resume, ctx=city.context)
     else:
         city.rules = type(city.rules)(city.rules.zone)
         city.run(lambda tx: tx.triggers.release_blocked())
     (run,) = city.tick().fired
-    assert city.get(run).run.automation == "hears:rig:web"
+    assert city.get(run).automation == "hears:rig:web"
 
 
 def test_run_by_hand_leaves_the_schedule_alone_and_is_refused_beside_another(city: City) -> None:
@@ -293,16 +293,16 @@ def test_a_failed_run_is_tried_again_later_with_a_growing_delay(city: City) -> N
     (first,) = city.tick().fired
     city.finish(first, "failed", "exit_1")
     second = city.runs_of("flaky")[1]
-    assert (second.run.retries, second.run.attempt, second.run.state) == (first, 1, RunState.READY)
+    assert (second.retries, second.attempt, second.state) == (first, 1, RunState.READY)
     assert city.read(lambda tx: tx.outbox.next_due_at()) == city.clock.now() + timedelta(seconds=10)
     city.advance(seconds=10)
-    city.finish(second.run.id, "failed", "exit_1")
+    city.finish(second.id, "failed", "exit_1")
     assert city.read(lambda tx: tx.outbox.next_due_at()) == city.clock.now() + timedelta(seconds=20)
     city.advance(seconds=20)
-    city.finish(city.runs_of("flaky")[2].run.id, "failed", "exit_1")
+    city.finish(city.runs_of("flaky")[2].id, "failed", "exit_1")
     assert len(city.runs_of("flaky")) == 3
     assert city.row("flaky").failures == 1
-    assert len({row.facts.bead for row in city.runs_of("flaky")}) == 3
+    assert len({row.bead for row in city.runs_of("flaky")}) == 3
 
 
 def test_silence_is_raised_once_and_a_firing_ends_it(city: City) -> None:
@@ -311,7 +311,7 @@ def test_silence_is_raised_once_and_a_firing_ends_it(city: City) -> None:
     city.add("watch", gate="event", on="x.y", quiet_after="1h")
 
     def raised() -> list[str]:
-        found: list[str] = city.run(due.raise_quiet, limit=10, rules=city.rules, act=city.act)
+        found: list[str] = city.run(due.raise_quiet, limit=10, rules=city.rules, ctx=city.context)
         return found
 
     assert raised() == []

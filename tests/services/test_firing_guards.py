@@ -6,17 +6,17 @@ from typing import Any
 
 from automation_city import City
 
-from lamplighter.domain.acts import Act
-from lamplighter.domain.city.sections import Runs
+from lamplighter.domain.city.run_sections import Runs
 from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.runs.verdict import Fail, Leave, SessionSeen, SessionState, verdict
 from lamplighter.services.automations import editing, firing
+from lamplighter.services.context import acting
 from lamplighter.services.runs import finalizing, review
 
 
 def by_hand_inside(city: City, name: str, run: str) -> str:
-    inside = Act("agent", city.clock.now(), run)
-    fired: firing.Fired = city.run(firing.run_by_hand, firing.ByHand(name), rules=city.rules, ids=city.ids, act=inside)
+    inside = acting("agent", city.clock.now()).inside(run)
+    fired: firing.Fired = city.run(firing.run_by_hand, firing.ByHand(name), rules=city.rules, ctx=inside)
     return fired.run
 
 
@@ -27,7 +27,7 @@ def test_a_run_started_by_hand_inside_a_run_has_that_one_for_its_cause(city: Cit
     first = city.run_now("first").run
     second = by_hand_inside(city, "second", first)
     third = by_hand_inside(city, "third", second)
-    assert [city.get(run).run.causes for run in (first, second, third)] == [(), ("first",), ("second", "first")]
+    assert [city.get(run).causes for run in (first, second, third)] == [(), ("first",), ("second", "first")]
 
 
 def test_an_automation_is_not_fired_by_an_event_of_a_run_that_its_own_run_started_by_hand(city: City) -> None:
@@ -58,11 +58,11 @@ def test_what_was_disabled_while_it_ran_is_not_tried_again(city: City) -> None:
         city.add(name, retry={"count": 2, "backoff": "10s"})
     kept, disabled = city.run_now("kept").run, city.run_now("disabled").run
     city.start(disabled)
-    city.run(editing.set_enabled, "disabled", enabled=False, rules=city.rules, act=city.act)
+    city.run(editing.set_enabled, "disabled", enabled=False, rules=city.rules, ctx=city.context)
     city.finish(disabled, "failed", "exit_1")
     city.finish(kept, "failed", "exit_1")
-    assert [row.run.retries for row in city.runs_of("kept")] == [None, kept]
-    assert [row.run.id for row in city.runs_of("disabled")] == [disabled]
+    assert [row.retries for row in city.runs_of("kept")] == [None, kept]
+    assert [row.id for row in city.runs_of("disabled")] == [disabled]
 
 
 def test_an_agent_s_run_is_ended_at_the_timeout_of_its_automation_or_its_budget_of_time_the_sooner(
@@ -76,7 +76,7 @@ def test_an_agent_s_run_is_ended_at_the_timeout_of_its_automation_or_its_budget_
     }
     for name, keys in limits.items():
         city.add(name, agent={"prompt": "Light the lamps."}, **keys)
-        made = city.get(city.run_now(name).run).run
+        made = city.get(city.run_now(name).run)
         policy = finalizing.policy_of(review.snapshots_of(made), Runs())
         began = city.clock.now()
         at_work = replace(made, state=RunState.RUNNING, started_at=began, session_id="ses_1")

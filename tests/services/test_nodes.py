@@ -11,7 +11,7 @@ from automation_city import City
 from lamplighter.domain.cluster.nodes import NodeTaken, RigElsewhere
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.model import By, Mover, RunState
-from lamplighter.services import node_shapes, nodes, outbox, owners
+from lamplighter.services import node_views, nodes, outbox, owners
 from lamplighter.services.runs import executing, review
 from lamplighter.store.owners import Owner
 from lamplighter.store.sessions import SessionRow
@@ -29,7 +29,7 @@ def enlisted(city: City, name: str, kind: str = "worker") -> Owner:
 def joined(city: City, name: str, node: str, rigs: dict[str, str] | None = None, place: str = "") -> Owner:
     owner = enlisted(city, name)
     joining = nodes.Joining(owner.id, node, "box", place or f"box:/{node}", rigs or {})
-    city.run(nodes.join, joining, city.act)
+    city.run(nodes.join, joining, city.context)
     return next(one for one in city.read(lambda tx: tx.owners.all()) if one.id == name)
 
 
@@ -39,24 +39,24 @@ def claim(city: City, node: str, *rigs: str, owner: str = "own_x") -> list[Any]:
 
 
 def state_of(city: City, node: str) -> str:
-    found: str = next(row["state"] for row in city.read(node_shapes.rows, city.read(lambda tx: tx.owners.all()))
-                      if row["name"] == node)  # fmt: skip
+    found: str = next(row.state for row in city.read(node_views.every, city.read(lambda tx: tx.owners.all()))
+                      if row.name == node)  # fmt: skip
     return found
 
 
 def test_a_node_lives_with_its_processes_and_is_lost_with_the_last_of_them(city: City) -> None:
     one, other = joined(city, "own_1", "east", {"web": "/web"}), joined(city, "own_2", "east")
     assert state_of(city, "east") == "alive"
-    city.run(owners.expire, one, act=city.act)
+    city.run(owners.expire, one, ctx=city.context)
     assert state_of(city, "east") == "alive"
-    city.run(owners.expire, other, act=city.act)
+    city.run(owners.expire, other, ctx=city.context)
     assert state_of(city, "east") == "lost"
     assert [event.subject for event in city.events("node.lost")] == ["east"]
 
 
 def test_a_node_whose_last_process_left_has_stopped(city: City) -> None:
     joined(city, "own_1", "east")
-    city.run(owners.resign, "own_1", act=city.act)
+    city.run(owners.resign, "own_1", ctx=city.context)
     assert state_of(city, "east") == "stopped"
     joined(city, "own_2", "east")
     assert state_of(city, "east") == "alive"
@@ -64,7 +64,7 @@ def test_a_node_whose_last_process_left_has_stopped(city: City) -> None:
 
 def test_what_is_on_record_as_alive_without_a_living_process_is_shown_as_lost(city: City) -> None:
     joined(city, "own_1", "east")
-    assert [row["state"] for row in city.read(node_shapes.rows, [])] == ["lost"]
+    assert [row.state for row in city.read(node_views.every, [])] == ["lost"]
 
 
 def test_a_name_leads_to_one_place(city: City) -> None:
@@ -78,7 +78,7 @@ def test_processes_of_one_node_agree_on_where_a_rig_is(city: City) -> None:
     with pytest.raises(RigElsewhere):
         joined(city, "own_2", "east", {"web": "/b"})
     joined(city, "own_3", "east", {"web": "/a", "api": "/c"})
-    assert next(row["rigs"] for row in city.read(node_shapes.rows, [])) == ["api", "web"]
+    assert next(row.rigs for row in city.read(node_views.every, [])) == ["api", "web"]
 
 
 def test_an_item_goes_only_to_who_holds_its_rig(city: City) -> None:
@@ -96,11 +96,11 @@ def test_a_retry_and_a_restored_item_need_the_rig_as_well(city: City) -> None:
     city.add("a", rig="web")
     run = city.run_now("a:rig:web").run
     city.finish(run, "failed", "exit_1")
-    again = city.run(review.retry, run, ids=city.ids, act=city.act).run.id
+    again = city.run(review.retry, run, ctx=city.context).id
     assert claim(city, "west", "api") == []
     city.run(lambda tx: tx.db.execute("DELETE FROM outbox WHERE run_id = :run", {"run": again}))
     city.advance(minutes=2)
-    assert city.run(review.sweep, ids=city.ids, act=city.act) == 1
+    assert city.run(review.sweep, ctx=city.context) == 1
     assert claim(city, "west", "api") == []
     assert [item.payload["run"] for item in claim(city, "west", "web")] == [again]
 
@@ -115,7 +115,7 @@ def test_a_kind_that_is_left_out_is_not_taken(city: City) -> None:
 
 def test_only_the_sessions_own_node_is_asked_to_stop_it(city: City) -> None:
     run = agent_run(city, review.Worker("own_1", "east"))
-    city.run(review.cancel, run, ids=city.ids, act=city.act)
+    city.run(review.cancel, run, ctx=city.context)
     assert [item.kind for item in claim(city, "west", "web")] == []
     assert [item.kind for item in claim(city, "east")] == ["stop_session"]
 
@@ -125,7 +125,7 @@ def test_what_a_dead_worker_had_not_started_goes_to_others_at_once(city: City) -
     city.add("a")
     run = city.run_now("a").run
     assert len(claim(city, "east", owner="own_1")) == 1
-    city.run(owners.expire, dead, act=city.act)
+    city.run(owners.expire, dead, ctx=city.context)
     (item,) = claim(city, "west", owner="own_2")
     assert (item.payload["run"], item.attempts, item.recoveries) == (run, 0, 1)
 
@@ -135,16 +135,16 @@ def test_runs_of_a_lost_node_fail_after_the_grace_and_not_before(city: City) -> 
     city.add("a")
     run = city.run_now("a").run
     city.start(run, review.Worker("own_1", "east"))
-    city.run(owners.expire, dead, act=city.act)
+    city.run(owners.expire, dead, ctx=city.context)
     assert end_stranded(city) == []
     city.advance(minutes=6)
     assert end_stranded(city) == [run]
     row = city.get(run)
-    assert (row.run.state, row.run.reason) == (RunState.FAILED, "node_lost")
-    settled = city.read(lambda tx: tx.trigger_events.get(row.run.trigger_event))
+    assert (row.state, row.reason) == (RunState.FAILED, "node_lost")
+    settled = city.read(lambda tx: tx.trigger_events.get(row.trigger_event))
     assert (settled.status, settled.reason) == ("failed", "node_lost")
-    assert city.read(lambda tx: tx.beads.get(row.facts.bead)).status == "closed"
-    again = city.run(review.retry, run, ids=city.ids, act=city.act).run.id
+    assert city.read(lambda tx: tx.beads.get(row.bead)).status == "closed"
+    again = city.run(review.retry, run, ctx=city.context).id
     assert [item.payload["run"] for item in claim(city, "west")] == [again]
 
 
@@ -153,13 +153,13 @@ def test_a_node_that_comes_back_in_time_goes_on_with_its_runs(city: City) -> Non
     city.add("a")
     run = city.run_now("a").run
     city.start(run, review.Worker("own_1", "east"))
-    city.run(owners.expire, dead, act=city.act)
+    city.run(owners.expire, dead, ctx=city.context)
     city.advance(minutes=4)
     joined(city, "own_2", "east")
     city.advance(minutes=4)
     assert end_stranded(city) == []  # it lives: whether it has room for it yet or not
     (adopted,) = city.run(review.adopt, review.Worker("own_2", "east"), city.clock.now())
-    assert adopted.run.id == run
+    assert adopted.id == run
     assert end_stranded(city) == []
 
 
@@ -168,21 +168,21 @@ def test_a_process_takes_up_only_runs_of_rigs_it_holds(city: City) -> None:
     city.add("a", rig="web")
     run = city.run_now("a:rig:web").run
     city.start(run, review.Worker("own_1", "east"))
-    city.run(owners.expire, dead, act=city.act)
+    city.run(owners.expire, dead, ctx=city.context)
     me = review.Worker("own_2", "east")
     assert city.run(review.adopt, me, city.clock.now(), rigs=frozenset({"api"})) == []
-    assert [row.run.id for row in city.run(review.adopt, me, city.clock.now(), rigs=frozenset({"web"}))] == [run]
+    assert [row.id for row in city.run(review.adopt, me, city.clock.now(), rigs=frozenset({"web"}))] == [run]
 
 
 def test_the_session_of_a_lost_node_is_ended_on_record_and_to_be_stopped_should_it_return(city: City) -> None:
     dead = joined(city, "own_1", "east")
     run = agent_run(city, review.Worker("own_1", "east"))
-    city.run(owners.expire, dead, act=city.act)
+    city.run(owners.expire, dead, ctx=city.context)
     city.advance(minutes=6)
     assert end_stranded(city) == [run]
     (session,) = city.read(lambda tx: tx.sessions.of_run(run))
     assert session.end_reason == "its node was lost"
-    assert [item.kind for item in claim(city, "west")] == ["notify_run_terminal"]
+    assert [item.last_run for item in city.run(lambda tx: tx.inbox.to_tell(limit=10))] == [run]
     assert [item.kind for item in claim(city, "east")] == ["stop_session"]
 
 
@@ -192,13 +192,13 @@ def test_what_a_dead_process_wrote_after_its_burial_is_voided_too(city: City) ->
     city.add("a")
     city.add("b")
     late, claimed = city.run_now("a").run, city.run_now("b").run
-    city.run(owners.expire, dead, act=city.act)
+    city.run(owners.expire, dead, ctx=city.context)
     city.start(late, review.Worker("own_1", "east"))
     city.run(outbox.claim_due, "own_1", city.clock.now(), limit=1, run=claimed)
     assert city.read(lambda tx: tx.owners.stale_claims()) == ["own_1"]
-    city.run(owners.void_stale, act=city.act)
+    city.run(owners.void_stale, ctx=city.context)
     assert city.read(lambda tx: tx.owners.stale_claims()) == []
-    assert [row.run.id for row in city.run(review.adopt, review.Worker("own_2", "east"), city.clock.now())] == [late]
+    assert [row.id for row in city.run(review.adopt, review.Worker("own_2", "east"), city.clock.now())] == [late]
     (item,) = city.run(outbox.claim_due, "own_2", city.clock.now(), limit=5)
     assert (item.payload["run"], item.attempts) == (claimed, 0)
 
@@ -209,7 +209,7 @@ def test_a_run_that_ended_meanwhile_is_no_error_for_who_wanted_to_end_it(city: C
     city.finish(run)
     ending = review.Ending(RunState.TIMED_OUT, "deadline_exceeded")
     by = By(Mover.FINALIZER, "finalizer")
-    assert city.run(review.end_if_active, run, ending, by, ids=city.ids, act=city.act) is None
+    assert city.run(review.end_if_active, run, ending, by, ctx=city.context) is None
 
 
 def test_nodes_long_gone_are_forgotten_unless_a_run_speaks_of_them(city: City) -> None:
@@ -217,10 +217,10 @@ def test_nodes_long_gone_are_forgotten_unless_a_run_speaks_of_them(city: City) -
     city.add("a")
     city.start(city.run_now("a").run, review.Worker("own_2", "west"))
     for owner in (gone, other):
-        city.run(owners.expire, owner, act=city.act)
+        city.run(owners.expire, owner, ctx=city.context)
     city.advance(minutes=1)
     assert city.run(nodes.prune, before=city.clock.now()) == 1
-    assert [row["name"] for row in city.read(node_shapes.rows, [])] == ["west"]
+    assert [row.name for row in city.read(node_views.every, [])] == ["west"]
 
 
 def test_the_controller_leads_the_city_and_the_oldest_worker_without_one(city: City) -> None:
@@ -236,7 +236,7 @@ def test_the_controller_leads_the_city_and_the_oldest_worker_without_one(city: C
 
 
 def end_stranded(city: City) -> list[str]:
-    found: list[str] = city.run(nodes.end_stranded, before=city.clock.now() - GRACE, ids=city.ids, act=city.act)
+    found: list[str] = city.run(nodes.end_stranded, before=city.clock.now() - GRACE, ctx=city.context)
     return found
 
 
@@ -248,15 +248,15 @@ def agent_run(city: City, worker: review.Worker) -> str:
     city.add("agent", agent={"prompt": "Go."})
     run = city.run_now("agent").run
     (item,) = city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=5, run=run)
-    city.run(enriching.enrich, item, worker, ids=city.ids, act=city.act)
+    city.run(enriching.enrich, item, worker, ctx=city.context)
     for waiting in city.run(outbox.claim_due, worker.owner, city.clock.now(), limit=5, run=run):
         if waiting.kind == "enqueue_execute":
             target = Target(How.DEFAULT, None, "selection_disabled")
-            city.run(executing.begin, waiting, target, worker, ids=city.ids, act=city.act)
+            city.run(executing.begin, waiting, target, worker, ctx=city.context)
         else:
             city.run(outbox.done, waiting, city.clock.now())
     session = SessionRow(f"ses_{run}", run, None, run, "subprocess", worker.node, 1, city.clock.now())
-    city.run(executing.began, run, executing.Began(session, "none"), city.act)
+    city.run(executing.began, run, executing.Began(session, "none"), city.context)
     return run
 
 
@@ -269,21 +269,21 @@ def test_a_node_that_comes_back_while_its_runs_are_given_up_has_each_or_has_it_n
         city.add(f"a{number}")
         fired.append(city.run_now(f"a{number}").run)
         city.start(fired[-1], review.Worker("own_1", "east"))
-    city.run(owners.expire, dead, act=city.act)
+    city.run(owners.expire, dead, ctx=city.context)
     city.advance(minutes=6)
     enlisted(city, "own_2")  # it has not said yet where it works
     now = city.clock.now()
 
     def give_up(tx: Tx) -> list[str]:
-        return nodes.end_stranded(tx, before=now - GRACE, ids=city.ids, act=city.act)
+        return nodes.end_stranded(tx, before=now - GRACE, ctx=city.context)
 
     def take_up(tx: Tx) -> list[str]:
-        return [row.run.id for row in review.adopt(tx, review.Worker("own_2", "east"), now, limit=2)]
+        return [row.id for row in review.adopt(tx, review.Worker("own_2", "east"), now, limit=2)]
 
     answers = ask_at_once([give_up, take_up, take_up, give_up, take_up])
     assert Counter(run for answer in answers for run in answer) == Counter(fired)
     for run in fired:
-        row = city.get(run).run
+        row = city.get(run)
         assert (row.state, row.lease.owner) in {(RunState.FAILED, None), (RunState.RUNNING, "own_2")}
 
 
@@ -294,10 +294,10 @@ def test_several_may_end_what_is_overdue(
         city.add(f"a{number}", deadline="1m")
         city.run_now(f"a{number}")
     city.advance(minutes=2)
-    act = city.act
-    ask_at_once([lambda tx: review.time_out(tx, ids=city.ids, act=act)] * 5)
+    ctx = city.context
+    ask_at_once([lambda tx: review.time_out(tx, ctx=ctx)] * 5)
     for number in range(5):
         (row,) = city.runs_of(f"a{number}")
-        assert row.run.state is RunState.TIMED_OUT
-        told = city.read(lambda tx, run=row.run.id: tx.runs.events(run))
+        assert row.state is RunState.TIMED_OUT
+        told = city.read(lambda tx, run=row.id: tx.runs.events(run))
         assert [event.to_state for event in told].count("timed_out") == 1

@@ -4,15 +4,19 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from automation_city import City
 
-from lamplighter.domain.acts import Act
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.app.operations import DirectOperations
+from lamplighter.app.settings import Settings
+from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.automations.model import AgentAction
 from lamplighter.domain.city.model import Configuration
-from lamplighter.domain.city.sections import Runs
+from lamplighter.domain.city.run_sections import Runs
 from lamplighter.domain.delivery.outbox import Item
 from lamplighter.domain.runs.completion import (
     Completion,
@@ -23,15 +27,18 @@ from lamplighter.domain.runs.completion import (
     TooLate,
     parse,
 )
-from lamplighter.domain.runs.model import RunState, Stage
+from lamplighter.domain.runs.model import Run, RunState, Stage
 from lamplighter.domain.runs.prompt import completion_id, prompt_key, session_key
 from lamplighter.domain.runs.target import NotSelected, Selected, Target, resolve, settle
 from lamplighter.domain.runs.verdict import Fail, SessionSeen, SessionState, TimeOut, verdict
 from lamplighter.domain.sessions.transcript import Text, Usage
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services import configurations, outbox
-from lamplighter.services.runs import completing, enriching, executing, finalizing, review, transcripts
-from lamplighter.store.run_rows import RunRow
+from lamplighter.services.context import acting
+from lamplighter.services.runs import command_ends, completing, enriching, executing, finalizing, review, transcripts
+from lamplighter.services.runs.operations import COMPLETE_RUN
+from lamplighter.store.engine.db import instant
+from lamplighter.store.run_days import day_named
 from lamplighter.store.sessions import SessionRow
 
 WORKER = review.Worker("own_test", "here")
@@ -50,8 +57,8 @@ def claim(city: City, run: str, worker: review.Worker = WORKER) -> Item:
     return items[0]
 
 
-def enriched(city: City, run: str) -> RunRow:
-    row: RunRow = city.run(enriching.enrich, claim(city, run), WORKER, ids=city.ids, act=city.act)
+def enriched(city: City, run: str) -> Run:
+    row: Run = city.run(enriching.enrich, claim(city, run), WORKER, ctx=city.context)
     return row
 
 
@@ -70,19 +77,19 @@ def ready(city: City, run: str) -> Item:
     return take(city, run, "enqueue_execute")
 
 
-def running(city: City, run: str, *, session: str | None = "ses_1") -> RunRow:
+def running(city: City, run: str, *, session: str | None = "ses_1") -> Run:
     target = resolve(executing.wish_of(action(city, run)), city.read(configurations.candidates))
-    row: RunRow = city.run(executing.begin, ready(city, run), target, WORKER, ids=city.ids, act=city.act)
+    row: Run = city.run(executing.begin, ready(city, run), target, WORKER, ctx=city.context)
     if session is not None:
         start = executing.Began(
             SessionRow(session, run, None, run, "subprocess", "here", 7, city.clock.now()), isolation="none"
         )
-        row = city.run(executing.began, run, start, city.act)
+        row = city.run(executing.began, run, start, city.context)
     return row
 
 
 def action(city: City, run: str) -> AgentAction:
-    found = review.snapshots_of(city.get(run).run).action
+    found = review.snapshots_of(city.get(run)).action
     assert isinstance(found, AgentAction)
     return found
 
@@ -93,8 +100,13 @@ def a_completion(run: str, **changes: Any) -> Completion:
 
 
 def complete(city: City, completion: Completion, session: str | None = "ses_1") -> Any:
-    told = city.run(completing.complete, completion, session=session, ids=city.ids, act=Act("agent", city.clock.now()))
+    told = city.run(completing.complete, completion, session=session, ctx=acting("agent", city.clock.now(), city.ids))
     return told.answer()
+
+
+def to_tell(city: City) -> list[tuple[str, str | None]]:
+    """The inbox items that people are still to be told of, with the run of each."""
+    return [(item.kind.value, item.last_run) for item in city.run(lambda tx: tx.inbox.to_tell(limit=10))]
 
 
 def items(city: City, run: str) -> list[tuple[str, str]]:
@@ -103,11 +115,11 @@ def items(city: City, run: str) -> list[tuple[str, str]]:
 
 
 def timeline(city: City, run: str) -> list[str]:
-    return [one["type"] for one in city.read(review.show, run)["events"]]
+    return [one["type"] for one in city.shown(run)["events"]]
 
 
 def trigger_status(city: City, run: str) -> str:
-    event = city.get(run).run.trigger_event
+    event = city.get(run).trigger_event
     found: str = city.read(lambda tx: tx.trigger_events.get(event)).status
     return found
 
@@ -121,14 +133,14 @@ def everything(city: City) -> list[Any]:
 
 def test_case_11_a_claim_for_enrichment_is_one_holders(city: City, run: str) -> None:
     item = claim(city, run)
-    before = city.get(run).run.lease.version
+    before = city.get(run).lease.version
     held = city.run(enriching.begin, item, WORKER, city.clock.now())
-    assert (held.run.state, held.run.lease.owner, held.run.lease.version) == ("enriching", "own_test", before + 1)
-    assert held.run.lease.expires_at == city.clock.now() + timedelta(minutes=5)
+    assert (held.state, held.lease.owner, held.lease.version) == ("enriching", "own_test", before + 1)
+    assert held.lease.expires_at == city.clock.now() + timedelta(minutes=5)
     city.run(outbox.later, item, city.clock.now(), city.clock.now())
     again = claim(city, run, OTHER)
     assert city.run(enriching.begin, again, OTHER, city.clock.now()) is None
-    assert city.get(run).run.lease.owner == "own_test"
+    assert city.get(run).lease.owner == "own_test"
     assert items(city, run) == [("enqueue_enrich", "pending")], "it is tried again once the lease has ended"
 
 
@@ -137,9 +149,9 @@ def test_case_12_an_enriching_run_is_taken_up_without_telling_its_start_again(ci
     city.run(enriching.begin, item, WORKER, city.clock.now())
     city.run(outbox.later, item, city.clock.now(), city.clock.now())
     city.advance(minutes=5, seconds=1)
-    row = city.run(enriching.enrich, claim(city, run, OTHER), OTHER, ids=city.ids, act=city.act)
-    assert row.run.state is RunState.READY
-    events = city.read(review.show, run)["events"]
+    row = city.run(enriching.enrich, claim(city, run, OTHER), OTHER, ctx=city.context)
+    assert row.state is RunState.READY
+    events = city.shown(run)["events"]
     assert [(one["from"], one["to"]) for one in events if one["type"] == "status_transition"] == [
         ("queued", "enriching"), ("enriching", "ready"),
     ]  # fmt: skip
@@ -147,7 +159,7 @@ def test_case_12_an_enriching_run_is_taken_up_without_telling_its_start_again(ci
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_case_13_a_trigger_that_says_nothing_fails_its_run(city: City, run: str, *, gone: bool) -> None:
-    event = city.get(run).run.trigger_event
+    event = city.get(run).trigger_event
     if gone:
         city.run(lambda tx: tx.db.execute("DELETE FROM trigger_events WHERE id = :id", {"id": event}))
     else:
@@ -158,14 +170,15 @@ def test_case_13_a_trigger_that_says_nothing_fails_its_run(city: City, run: str,
             )
         )
     row = enriched(city, run)
-    assert row.run.state is RunState.FAILED
-    assert (row.run.reason, row.run.stage) == ("missing_context" if gone else "enrichment_failed", "enrichment")
-    assert items(city, run) == [("enqueue_enrich", "done"), ("notify_run_terminal", "pending")]
+    assert row.state is RunState.FAILED
+    assert (row.reason, row.stage) == ("missing_context" if gone else "enrichment_failed", "enrichment")
+    assert items(city, run) == [("enqueue_enrich", "done")]
+    assert to_tell(city) == [("failed", run)]
 
 
 def test_case_14_enrichment_is_one_transaction(city: City, run: str) -> None:
     row = enriched(city, run)
-    assert (row.run.state, row.run.lease.owner) == (RunState.READY, None)
+    assert (row.state, row.lease.owner) == (RunState.READY, None)
     assert city.read(enriching.payload_of, run)["summary"]["title"] == "Manual run of sweep"
     assert timeline(city, run) == ["run_created", "status_transition", "enrichment_saved", "status_transition"]
     assert items(city, run) == [
@@ -182,7 +195,7 @@ def test_case_14_a_stage_that_lost_its_lease_writes_nothing(city: City, run: str
     city.run(enriching.begin, taken, OTHER, city.clock.now())
     before = everything(city)
     with pytest.raises(Exception, match=r"changed by another|no longer valid|not this worker's"):
-        city.run(enriching.finish, item, held, {"a": 1}, WORKER, ids=city.ids, act=city.act)
+        city.run(enriching.finish, item, held, {"a": 1}, WORKER, ctx=city.context)
     assert everything(city) == before
 
 
@@ -192,7 +205,7 @@ def configure(city: City, *names: str) -> None:
 
 
 def targets(city: City, run: str) -> list[Any]:
-    events = city.read(review.show, run)["events"]
+    events = city.shown(run)["events"]
     return [one["data"] for one in events if one["type"] == "target_resolved"]
 
 
@@ -201,11 +214,11 @@ def test_case_15_a_fixed_configuration_needs_no_selector(city: City) -> None:
     city.add("fixed", agent=AGENT | {"configuration": "web"})
     run = city.run_now("fixed").run
     row = running(city, run, session=None)
-    assert (row.run.state, row.facts.configuration) == (RunState.RUNNING, "web")
+    assert (row.state, row.configuration) == (RunState.RUNNING, "web")
     assert targets(city, run) == [{"type": "default", "reason": "selection_disabled", "configuration": "web"}]
 
 
-def decided(city: City, answer: Selected | NotSelected, **keys: Any) -> tuple[RunRow, list[Any]]:
+def decided(city: City, answer: Selected | NotSelected, **keys: Any) -> tuple[Run, list[Any]]:
     configure(city, "web", "api")
     wanted = {"strategy": "agent_decide", "configurations": ["web"]} | keys
     city.add("decide", agent=AGENT | wanted)
@@ -213,48 +226,48 @@ def decided(city: City, answer: Selected | NotSelected, **keys: Any) -> tuple[Ru
     wish, known = executing.wish_of(action(city, run)), city.read(configurations.candidates)
     found = resolve(wish, known)
     target = found if isinstance(found, Target) else settle(wish, known, answer)
-    city.run(executing.begin, ready(city, run), target, WORKER, ids=city.ids, act=city.act)
+    city.run(executing.begin, ready(city, run), target, WORKER, ctx=city.context)
     return city.get(run), targets(city, run)
 
 
 def test_case_16_an_empty_allowlist_fails_the_run_without_a_session(city: City) -> None:
-    row: RunRow = city_run_with_empty_allowlist(city)
-    assert (row.run.state, row.run.reason) == (RunState.FAILED, "configuration_selection_failed")
-    assert row.run.session_id is None
-    assert ("stop_session", "pending") not in items(city, row.run.id)
+    row: Run = city_run_with_empty_allowlist(city)
+    assert (row.state, row.reason) == (RunState.FAILED, "configuration_selection_failed")
+    assert row.session_id is None
+    assert ("stop_session", "pending") not in items(city, row.id)
 
 
-def city_run_with_empty_allowlist(city: City) -> RunRow:
+def city_run_with_empty_allowlist(city: City) -> Run:
     """The decoder refuses such a definition; one that was stored before it did is met here."""
     city.add("decide", agent=AGENT | {"strategy": "agent_decide", "configurations": ["web"]})
     run = city.run_now("decide").run
     item = ready(city, run)
     target = resolve(executing.Wish(decide=True), {})
     assert isinstance(target, Target)
-    city.run(executing.begin, item, target, WORKER, ids=city.ids, act=city.act)
+    city.run(executing.begin, item, target, WORKER, ctx=city.context)
     return city.get(run)
 
 
 def test_case_17_a_choice_outside_the_allowlist_falls_back(city: City) -> None:
     row, told = decided(city, Selected("api", "because"), fallback="web")
-    assert (row.run.state, row.facts.configuration) == (RunState.RUNNING, "web")
+    assert (row.state, row.configuration) == (RunState.RUNNING, "web")
     assert told[0]["type"] == "fallback"
     assert "selected_id_not_in_eligible_set" in told[0]["reason"]
 
 
 def test_case_18_without_an_answer_and_a_fallback_the_run_fails(city: City) -> None:
     row, told = decided(city, NotSelected("llm_call_failed: HTTP 500"))
-    assert (row.run.state, row.run.reason) == (RunState.FAILED, "configuration_selection_failed")
+    assert (row.state, row.reason) == (RunState.FAILED, "configuration_selection_failed")
     assert told[0]["type"] == "failed"
-    assert ("notify_run_terminal", "pending") in items(city, row.run.id)
+    assert to_tell(city) == [("failed", row.id)]
 
 
 def test_case_19_running_comes_before_the_session_and_both_keys_are_on_record(city: City, run: str) -> None:
     row = running(city, run, session=None)
-    assert (row.run.state, row.run.session_id, row.facts.prompt_sent_at) == (RunState.RUNNING, None, None)
+    assert (row.state, row.session_id, row.prompt_sent_at) == (RunState.RUNNING, None, None)
     start = executing.Began(SessionRow("ses_1", run, None, run, "subprocess", "here", 7, city.clock.now()), "none")
-    city.run(executing.began, run, start, city.act)
-    events = city.read(review.show, run)["events"]
+    city.run(executing.began, run, start, city.context)
+    events = city.shown(run)["events"]
     assert [one["type"] for one in events][-3:] == ["status_transition", "session_created", "prompt_sent"]
     assert [one["data"]["key"] for one in events[-2:]] == [session_key(run), prompt_key(run)]
 
@@ -262,7 +275,7 @@ def test_case_19_running_comes_before_the_session_and_both_keys_are_on_record(ci
 def test_case_20_a_session_that_is_on_record_is_told_once(city: City, run: str) -> None:
     running(city, run)
     start = executing.Began(SessionRow("ses_1", run, None, run, "subprocess", "here", 7, city.clock.now()), "none")
-    city.run(executing.began, run, start, city.act)
+    city.run(executing.began, run, start, city.context)
     assert timeline(city, run).count("session_created") == 1
     assert timeline(city, run).count("prompt_sent") == 1
     assert len(city.read(lambda tx: tx.sessions.of_run(run))) == 1
@@ -273,14 +286,38 @@ def test_case_21_a_completion_settles_everything_at_once(city: City, run: str) -
     done = complete(city, a_completion(run))
     assert (done.state, done.replayed) == (RunState.SUCCEEDED, False)
     row = city.get(run)
-    assert (row.run.state, row.run.reason, row.run.summary) == (RunState.SUCCEEDED, "succeeded", "Lit.")
+    assert (row.state, row.reason, row.summary) == (RunState.SUCCEEDED, "succeeded", "Lit.")
     assert trigger_status(city, run) == "completed"
-    bead = city.read(lambda tx: tx.beads.get(row.facts.bead))
+    bead = city.read(lambda tx: tx.beads.get(row.bead))
     assert (bead.status.value, bead.labels) == ("closed", ("agent", "automation-run:sweep"))
     (session,) = city.read(lambda tx: tx.sessions.of_run(run))
     assert (session.outcome, session.summary) == ("succeeded", "Lit.")
     pending = [kind for kind, state in items(city, run) if state == "pending"]
-    assert sorted(pending) == ["notify_run_terminal", "stop_session", "write_artifact", "write_artifact"]
+    assert sorted(pending) == ["stop_session", "write_artifact", "write_artifact"]
+    assert to_tell(city) == [], "a success is told only where its automation asks for it"
+
+
+class LateStore:
+    """A database that is away for a while before it takes the transaction."""
+
+    def __init__(self, city: City, away: timedelta) -> None:
+        self.city, self.away = city, away
+
+    def transact(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self.city.clock.advance(self.away)
+        return self.city.store.transact(fn, *args, **kwargs)
+
+
+def test_case_21_a_program_that_waited_to_report_has_its_last_words_all_the_same(
+    city: City, run: str, tmp_path: Path
+) -> None:
+    running(city, run)
+    opened = OpenCity(Settings(tmp_path, None, "tester", None, {}), CityPaths(tmp_path), city.clock, city.ids)
+    opened.__dict__["store"] = LateStore(city, timedelta(seconds=45))
+    DirectOperations(opened).do(COMPLETE_RUN, a_completion(run))
+    due = "SELECT due_at FROM outbox WHERE run_id = :run AND kind = 'stop_session'"
+    row = city.read(lambda tx: tx.db.row(due, {"run": run}))
+    assert instant(row["due_at"]) == city.clock.now() + review.LAST_WORDS
 
 
 @pytest.mark.parametrize(
@@ -331,36 +368,36 @@ def test_a_completion_of_a_run_that_has_not_begun_or_is_not_there_is_refused(cit
 
 def test_a_late_completion_is_recorded_and_refused(city: City, run: str) -> None:
     running(city, run)
-    city.run(finalizing.settle, run, TimeOut(), ids=city.ids, act=city.act)
+    city.run(finalizing.settle, run, TimeOut(), ctx=city.context)
     with pytest.raises(TooLate, match="timed_out"):
         complete(city, a_completion(run))
     row = city.get(run)
-    assert (row.run.state, row.run.completion_id) == (RunState.TIMED_OUT, None)
-    (late,) = [one for one in city.read(review.show, run)["events"] if one["type"] == "late_completion"]
+    assert (row.state, row.completion_id) == (RunState.TIMED_OUT, None)
+    (late,) = [one for one in city.shown(run)["events"] if one["type"] == "late_completion"]
     assert late["data"]["summary_markdown"] == "Lit."
 
 
 def test_of_many_late_completions_the_first_is_recorded(city: City, run: str) -> None:
     running(city, run)
-    city.run(finalizing.settle, run, TimeOut(), ids=city.ids, act=city.act)
+    city.run(finalizing.settle, run, TimeOut(), ctx=city.context)
     for word in ("first", "second", "third"):
         with pytest.raises(TooLate):
             complete(city, a_completion(run, summary_markdown=word))
-    late = [one for one in city.read(review.show, run)["events"] if one["type"] == "late_completion"]
+    late = [one for one in city.shown(run)["events"] if one["type"] == "late_completion"]
     assert [one["data"]["summary_markdown"] for one in late] == ["first"]
 
 
-def judged(city: City, run: str, session: SessionSeen | None, rules: Runs | None = None) -> RunRow:
+def judged(city: City, run: str, session: SessionSeen | None, rules: Runs | None = None) -> Run:
     """What the finalizer does with one candidate."""
     row = city.get(run)
-    policy = finalizing.policy_of(review.snapshots_of(row.run), rules or Runs())
-    found = verdict(row.run, session, city.clock.now(), policy)
-    city.run(finalizing.settle, run, found, ids=city.ids, act=Act("finalizer", city.clock.now()))
+    policy = finalizing.policy_of(review.snapshots_of(row), rules or Runs())
+    found = verdict(row, session, city.clock.now(), policy)
+    city.run(finalizing.settle, run, found, ctx=acting("finalizer", city.clock.now(), city.ids))
     return city.get(run)
 
 
 def candidates(city: City, rules: Runs | None = None) -> list[str]:
-    return [row.run.id for row in city.read(finalizing.candidates, city.clock.now(), rules or Runs())]
+    return [row.id for row in city.read(finalizing.candidates, city.clock.now(), rules or Runs())]
 
 
 LIVING = SessionSeen(SessionState.RUNNING, alive=True)
@@ -372,24 +409,25 @@ def test_case_25_past_its_deadline_a_run_times_out_and_its_session_is_stopped(ci
     city.advance(hours=2, seconds=1)
     assert candidates(city) == [run]
     row = judged(city, run, LIVING)
-    assert (row.run.state, row.run.reason, row.run.stage) == (RunState.TIMED_OUT, "deadline_exceeded", "finalizer")
+    assert (row.state, row.reason, row.stage) == (RunState.TIMED_OUT, "deadline_exceeded", "finalizer")
     assert trigger_status(city, run) == "failed"
     kinds = [kind for kind, state in items(city, run) if state == "pending"]
-    assert (kinds.count("notify_run_terminal"), kinds.count("stop_session")) == (1, 1)
+    assert kinds.count("stop_session") == 1
+    assert to_tell(city) == [("timed_out", run)]
 
 
 def test_case_26_past_its_deadline_without_a_session_it_has_failed(city: City, run: str) -> None:
     running(city, run, session=None)
     city.advance(hours=2, seconds=1)
     row = judged(city, run, None)
-    assert (row.run.state, row.run.reason) == (RunState.FAILED, "missing_session")
+    assert (row.state, row.reason) == (RunState.FAILED, "missing_session")
 
 
 def test_case_27_a_session_that_cannot_be_asked_about_changes_nothing(city: City, run: str) -> None:
     running(city, run)
     city.advance(minutes=31)
     assert candidates(city) == [run]
-    assert judged(city, run, None).run.state is RunState.RUNNING
+    assert judged(city, run, None).state is RunState.RUNNING
     assert candidates(city) == [run], "it is looked at again"
 
 
@@ -400,23 +438,23 @@ def test_case_28_only_a_program_known_to_be_dead_fails_its_run(
     running(city, run)
     city.advance(minutes=31)
     row = judged(city, run, SessionSeen(SessionState.RUNNING, alive=alive))
-    assert row.run.state == state
-    assert (row.run.reason == "sandbox_dead") == (alive is False)
+    assert row.state == state
+    assert (row.reason == "sandbox_dead") == (alive is False)
 
 
 def test_case_29_an_ended_session_of_a_completed_run_changes_nothing(city: City, run: str) -> None:
     running(city, run)
     complete(city, a_completion(run))
     before = everything(city)
-    assert judged(city, run, SessionSeen(SessionState.ENDED)).run.state is RunState.SUCCEEDED
+    assert judged(city, run, SessionSeen(SessionState.ENDED)).state is RunState.SUCCEEDED
     assert everything(city) == before
 
 
 def test_an_ended_session_without_completion_fails_the_run(city: City, run: str) -> None:
     running(city, run)
     row = judged(city, run, SessionSeen(SessionState.ENDED, exit_status=0))
-    assert (row.run.state, row.run.reason) == (RunState.FAILED, "no_completion")
-    assert "exit code 0" in row.run.error
+    assert (row.state, row.reason) == (RunState.FAILED, "no_completion")
+    assert "exit code 0" in row.error
 
 
 def test_a_silence_is_told_once(city: City, run: str) -> None:
@@ -425,11 +463,11 @@ def test_a_silence_is_told_once(city: City, run: str) -> None:
     for _ in range(3):
         judged(city, run, LIVING)
     assert timeline(city, run).count("run_quiet") == 1
-    assert city.get(run).run.state is RunState.RUNNING
+    assert city.get(run).state is RunState.RUNNING
 
 
 def test_keeping_a_lease_is_no_sign_of_life(city: City, run: str) -> None:
-    held = {run: running(city, run).run.lease.version}
+    held = {run: running(city, run).lease.version}
     for _ in range(11):
         city.advance(minutes=3)
         assert city.run(review.renew, held, WORKER.owner, city.clock.now()) == set()
@@ -458,11 +496,11 @@ def test_silence_ends_a_run_as_the_automation_or_else_the_city_says(
     spoke = city.clock.now()
     city.advance(minutes=11)
     row = judged(city, run, replace(LIVING, last_activity=spoke), rules)
-    assert row.run.state is (RunState.FAILED if ends else RunState.RUNNING)
+    assert row.state is (RunState.FAILED if ends else RunState.RUNNING)
     if ends:
-        assert (row.run.reason, row.run.error) == ("idle", "Its session said nothing for 10m.")
+        assert (row.reason, row.error) == ("idle", "Its session said nothing for 10m.")
         assert ("stop_session", "pending") in items(city, run)
-        assert row.run.stage is Stage.FINALIZER
+        assert row.stage is Stage.FINALIZER
 
 
 def test_the_periodic_pass_looks_at_silent_runs_as_early_as_the_city_ends_them(city: City, run: str) -> None:
@@ -484,11 +522,37 @@ def test_usage_is_added_up_once_and_a_budget_ends_the_run(city: City) -> None:
     spent = city.run(transcripts.record, more, city.clock.now())
     assert (spent.tokens, spent.cost) == (132, pytest.approx(0.6))
     row = city.get(run)
-    assert (row.facts.tokens, row.run.cost) == (132, pytest.approx(0.6))
-    policy = finalizing.policy_of(review.snapshots_of(row.run), Runs())
-    found = verdict(row.run, LIVING, city.clock.now(), policy, spent=spent)
+    assert (row.tokens, row.cost) == (132, pytest.approx(0.6))
+    policy = finalizing.policy_of(review.snapshots_of(row), Runs())
+    found = verdict(row, LIVING, city.clock.now(), policy, spent=spent)
     assert isinstance(found, Fail)
     assert (found.reason, found.stop_session) == ("budget_cost", True)
+
+
+def test_usage_counts_for_the_day_that_its_batch_names_and_without_one_for_none(city: City, run: str) -> None:
+    running(city, run)
+    today = city.clock.now()
+    for place, day in enumerate(("", day_named(today), "")):
+        batch = transcripts.Batch(run, "ses_1", place, place + 1, [Usage(100, 20, cost_usd=0.4)], day=day)
+        city.run(transcripts.record, batch, today)
+    of_day = city.read(lambda tx: tx.run_days.spent(today, today))
+    assert (of_day.tokens, of_day.cost) == (120, pytest.approx(0.4))
+    assert city.read(lambda tx: tx.db.row("SELECT count(*) AS n FROM run_days", {}))["n"] == 1
+    assert city.get(run).tokens == 360
+
+
+def test_a_command_has_its_own_limit_or_what_was_left_until_the_deadline_when_it_started(city: City) -> None:
+    city.add("slow", deadline="10m")
+    row = city.start(city.run_now("slow").run)
+    limit, started = timedelta(minutes=20), city.clock.now()
+    until = {
+        None: limit,
+        started + timedelta(minutes=10): timedelta(minutes=10),
+        started + timedelta(minutes=30): limit,
+        started - timedelta(minutes=1): timedelta(0),
+    }
+    assert {at: command_ends.until_deadline(replace(row, deadline_at=at), limit) for at in until} == until
+    assert command_ends.until_deadline(replace(row, started_at=None), limit) == limit
 
 
 def test_a_transcript_is_bounded_and_goes_on_counting(city: City, run: str) -> None:
@@ -504,15 +568,15 @@ def test_a_transcript_is_bounded_and_goes_on_counting(city: City, run: str) -> N
 def test_a_retry_is_a_new_run_linked_to_the_old_one(city: City, run: str) -> None:
     running(city, run)
     complete(city, a_completion(run, outcome="failed"))
-    again = city.run(review.retry, run, ids=city.ids, act=city.act)
-    assert (again.run.state, again.run.retries, again.run.attempt) == (RunState.QUEUED, run, 1)
-    assert (again.run.session_id, again.facts.node, again.run.completion_id) == (None, None, None)
-    assert items(city, again.run.id) == [("enqueue_enrich", "pending")]
+    again = city.run(review.retry, run, ctx=city.context)
+    assert (again.state, again.retries, again.attempt) == (RunState.QUEUED, run, 1)
+    assert (again.session_id, again.node, again.completion_id) == (None, None, None)
+    assert items(city, again.id) == [("enqueue_enrich", "pending")]
 
 
 def test_cancelling_stops_the_session(city: City, run: str) -> None:
     running(city, run)
-    city.run(review.cancel, run, ids=city.ids, act=city.act)
+    city.run(review.cancel, run, ctx=city.context)
     assert ("stop_session", "pending") in items(city, run)
     with pytest.raises(TooLate):
         complete(city, a_completion(run))
@@ -530,7 +594,7 @@ def test_case_19_of_schedules_a_scheduled_agent_run_has_half_an_hour(city: City,
     running(city, run)
     city.advance(minutes=30, seconds=1)
     row = judged(city, run, LIVING)
-    assert row.run.state is (RunState.TIMED_OUT if scheduled else RunState.RUNNING)
+    assert row.state is (RunState.TIMED_OUT if scheduled else RunState.RUNNING)
 
 
 def test_case_17_of_schedules_run_now_beside_a_run_is_a_conflict(city: City, run: str) -> None:
@@ -558,7 +622,7 @@ def test_of_many_completions_at_once_one_is_accepted(
     running(city, run)
     said = [a_completion(run, completion_id=f"c{number}", outcome=Outcome.SUCCEEDED) for number in range(4)]
     answers = ask_at_once(
-        [lambda tx, one=one: completing.complete(tx, one, session=None, ids=city.ids, act=city.act) for one in said]
+        [lambda tx, one=one: completing.complete(tx, one, session=None, ctx=city.context) for one in said]
     )
     accepted = [one for one in answers if type(one.judgement).__name__ == "Accept"]
     assert len(accepted) == 1

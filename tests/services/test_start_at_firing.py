@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from automation_city import City
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.services import outbox
 from lamplighter.services.automations import due, firing
+from lamplighter.services.context import acting
 from lamplighter.services.runs import review
 from lamplighter.services.runs.workers import StartGrant
 from lamplighter.store.runs import StaleRun
@@ -21,7 +21,7 @@ OTHER = review.Worker("own_other", "here")
 def fire(city: City, name: str, start_grant: StartGrant | None) -> firing.Fired:
     wanted = firing.ByHand(name, {"why": "a test"})
     found: firing.Fired = city.run(
-        firing.run_by_hand, wanted, rules=city.rules, ids=city.ids, act=city.act, start_grant=start_grant
+        firing.run_by_hand, wanted, rules=city.rules, ctx=city.context, start_grant=start_grant
     )
     return found
 
@@ -37,10 +37,10 @@ def test_it_runs_as_soon_as_it_is_fired_under_its_starters_lease_and_nothing_wai
     assert fired.started is not None
     row = city.get(fired.run)
     assert row == fired.started.row
-    assert (row.run.state, row.run.lease.owner, row.run.lease.version, row.facts.node) == (
+    assert (row.state, row.lease.owner, row.lease.version, row.node) == (
         RunState.RUNNING, "own_me", 1, "here",
     )  # fmt: skip
-    assert row.run.started_at == city.clock.now()
+    assert row.started_at == city.clock.now()
     assert waiting(city) == []
 
 
@@ -75,7 +75,7 @@ def test_what_it_may_not_start_waits_for_whoever_may(city: City, start_grant: St
     name = city.add("there", rig="web").scoped_name
     fired = fire(city, name, start_grant)
     assert fired.started is None
-    assert city.get(fired.run).run.state is RunState.READY
+    assert city.get(fired.run).state is RunState.READY
     assert [item.payload["run"] for item in waiting(city)] == [fired.run]
 
 
@@ -95,19 +95,17 @@ def test_what_has_more_stages_goes_through_them(city: City, keys: dict[str, Any]
 def test_a_pass_over_due_triggers_starts_as_many_as_there_is_room_for(city: City) -> None:
     for number in range(5):
         city.add(f"due{number}", gate="cooldown", interval="1h")
-    act = Act("controller", city.clock.now())
-    looked: due.PassReport = city.run(
-        due.fire_due, limit=10, rules=city.rules, ids=city.ids, act=act, start_grant=StartGrant(ME, 2)
-    )
+    ctx = acting("controller", city.clock.now())
+    looked: due.PassReport = city.run(due.fire_due, limit=10, rules=city.rules, ctx=ctx, start_grant=StartGrant(ME, 2))
     assert len(looked.fired) == 5
-    assert [one.row.run.id for one in looked.started] == looked.fired[:2]
+    assert [one.row.id for one in looked.started] == looked.fired[:2]
     assert {item.payload["run"] for item in waiting(city)} == set(looked.fired[2:])
 
 
 def test_one_cause_starts_one_run(city: City) -> None:
     city.add("now", overlap="allow")
     wanted = firing.ByHand("now", key="same")
-    keys = {"rules": city.rules, "ids": city.ids, "act": city.act, "start_grant": StartGrant(ME, 1)}
+    keys = {"rules": city.rules, "ctx": city.context, "start_grant": StartGrant(ME, 1)}
     first = city.run(firing.run_by_hand, wanted, **keys)
     again = city.run(firing.run_by_hand, wanted, **keys)
     assert (again.run, again.bead, again.started) == (first.run, first.bead, None)
@@ -116,7 +114,7 @@ def test_one_cause_starts_one_run(city: City) -> None:
 
 def test_a_repeated_request_is_told_of_its_run_whatever_has_become_of_the_automation(city: City) -> None:
     city.add("single", overlap="skip")
-    keys = {"rules": city.rules, "ids": city.ids, "act": city.act}
+    keys = {"rules": city.rules, "ctx": city.context}
     first = city.run(firing.run_by_hand, firing.ByHand("single", key="k"), **keys)
     with pytest.raises(firing.AlreadyRunning):
         city.run(firing.run_by_hand, firing.ByHand("single", key="other"), **keys)
@@ -129,15 +127,15 @@ def test_its_holder_ends_it_as_he_knows_it_and_not_when_it_went_to_another(city:
     assert mine is not None
     assert lost is not None
     city.run(lambda tx: tx.runs.void_leases(ME.owner, now=city.clock.now()))
-    adopted = {row.run.id: row for row in city.run(review.adopt, OTHER, city.clock.now())}
-    by = By(Mover.WORKER, "worker", lost.row.run.lease.version)
+    adopted = {row.id: row for row in city.run(review.adopt, OTHER, city.clock.now())}
+    by = By(Mover.WORKER, "worker", lost.row.lease.version)
     done = review.Ending(RunState.SUCCEEDED, exit_code=0, output_tail="well")
     with pytest.raises(StaleRun):
-        city.run(review.end_held, lost.row, done, by, ids=city.ids, act=city.act)
-    assert city.get(lost.row.run.id).run.state is RunState.RUNNING
-    row = adopted[mine.row.run.id]
-    city.run(review.end_held, row, done, By(Mover.WORKER, "worker", 2), ids=city.ids, act=city.act)
-    ended = city.get(row.run.id)
-    assert (ended.run.state, ended.run.exit_code, ended.run.output_tail) == (RunState.SUCCEEDED, 0, "well")
-    assert (ended.run.lease.owner, ended.run.ended_at) == (None, city.clock.now())
-    assert ended.run.started_at == row.run.started_at
+        city.run(review.end_held, lost.row, done, by, ctx=city.context)
+    assert city.get(lost.row.id).state is RunState.RUNNING
+    row = adopted[mine.row.id]
+    city.run(review.end_held, row, done, By(Mover.WORKER, "worker", 2), ctx=city.context)
+    ended = city.get(row.id)
+    assert (ended.state, ended.exit_code, ended.output_tail) == (RunState.SUCCEEDED, 0, "well")
+    assert (ended.lease.owner, ended.ended_at) == (None, city.clock.now())
+    assert ended.started_at == row.started_at

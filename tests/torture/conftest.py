@@ -6,10 +6,15 @@ what the product says of itself. Every loop is bounded in number and time, and a
 """
 
 import json
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from drill_city import LAMP, environment
+
+from lamplighter.testing.processes import Children, children
 
 HERE = Path(__file__).parent
 
@@ -18,13 +23,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.torture)
-            item.add_marker(pytest.mark.timeout(1800))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(1800))
 
 
 @pytest.fixture
 def counts(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Iterator[dict[str, object]]:
     """What the drill counted."""
     found: dict[str, object] = {}
+    began = time.monotonic()
     yield found
+    took = round(time.monotonic() - began, 1)
     with capsys.disabled():
-        print("\n" + json.dumps({"drill": request.node.name} | found), flush=True)
+        print("\n" + json.dumps({"drill": request.node.name} | found | {"seconds": took}), flush=True)
+
+
+@pytest.fixture
+def city(tmp_path: Path) -> Path:
+    root = tmp_path / "town"
+    subprocess.run([*LAMP, "init", str(root)], check=True, env=environment(), capture_output=True)
+    return root
+
+
+@pytest.fixture
+def processes() -> Iterator[Children]:
+    with children() as started:
+        yield started

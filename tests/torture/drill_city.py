@@ -61,7 +61,7 @@ class Town:
         folder.mkdir(parents=True)
         (folder / "automation.toml").write_text(f"[automation]\n{text}")
 
-    def up(self, prelude: str = "", *, within: tuple[str, ...] = (), seconds: float = 60) -> int:
+    def up(self, prelude: str = "", *, within: tuple[str, ...] = (), seconds: float = 180) -> int:
         """Its process, once it answers; `prelude` is what a shell does first, such as setting its limits."""
         script = f'{prelude}\nexec "$0" -m lamplighter up --city "$1"'
         with (self.root / "log").open("ab") as log:

@@ -77,7 +77,6 @@ BREAKS: dict[str, Break] = {
     "a directory": _directory,
     "unreadable": _unreadable,
     "include gone": lambda root: (root / "more.toml").unlink(),
-    "prompt broken": lambda root: (root / "prompts/agent.md.tmpl").write_text("{{if}"),
     "everything gone": lambda root: [shutil.rmtree(root / "prompts"), (root / "more.toml").unlink(), _directory(root)],
 }
 

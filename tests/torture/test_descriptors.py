@@ -60,7 +60,7 @@ def test_a_thousand_agents_live_and_are_lit_again(
 
     relight(counts, processes_of(NAP))
     assert town.status()["problems"] == {}
-    assert town.lamp("stop", seconds=300).returncode == 0
+    wait_for("it did not stop", lambda: town.lamp("stop", seconds=300).returncode == 0, seconds=600)
     counts["left"] = len(processes_of(NAP))
     assert counts["left"] == 0
 

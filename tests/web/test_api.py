@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from served import Served
 
-from lamplighter.domain.access import TokenBook
 from lamplighter.domain.runs.model import RunState
+from lamplighter.domain.tokens import TokenBook
 from lamplighter.kit.errors import Kind, Unavailable
 from lamplighter.web.auth import Authenticate
 from lamplighter.web.errors import STATUS
-from lamplighter.web.server import OPEN_PATHS, WebServer
+from lamplighter.web.server import WebServer, policy_of
 
 SOME_RUN = "run_" + "0" * 26
 
@@ -36,8 +36,11 @@ async def test_every_answer_is_dated(city: Served) -> None:
 
 async def test_a_run_s_token_completes_its_run(city: Served) -> None:
     done = await city.complete(city.of_run())
-    assert (done.status_code, done.json()) == (200, {"run": city.run, "state": "succeeded", "replayed": False})
-    assert city.row().run.summary == "Lit."
+    assert (done.status_code, done.json()) == (200, {
+        "run": city.run, "state": "succeeded", "replayed": False, "grade": "claimed", "verifying": False,
+        "message": None,
+    })  # fmt: skip
+    assert city.row().summary == "Lit."
     again = await city.call(
         "POST", city.complete_path, headers=city.of_run(), body=dict(reversed(city.completion().items()))
     )
@@ -50,8 +53,8 @@ async def test_another_completion_is_a_conflict(city: Served) -> None:
     assert found.status_code == 409
     assert found.headers["content-type"] == "application/problem+json"
     assert found.json()["type"] == "completion_conflict"
-    assert set(found.json()) == {"type", "title", "detail", "hint", "status"}
-    assert city.row().run.state is RunState.SUCCEEDED
+    assert set(found.json()) == {"type", "title", "detail", "hint", "status", "instance"}
+    assert city.row().state is RunState.SUCCEEDED
 
 
 async def test_a_completion_from_another_session_is_refused(city: Served) -> None:
@@ -126,7 +129,7 @@ async def test_a_bug_tells_nothing_of_its_inside(city: Served, monkeypatch: pyte
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("lamplighter.services.runs.completing.Completions.complete", broken)
+    monkeypatch.setattr("lamplighter.services.city_operations.CityOperations.do", broken)
     found = await city.complete(city.of_run())
     assert found.status_code == 500
     assert "secret" not in found.text
@@ -153,7 +156,7 @@ async def test_a_web_socket_without_a_token_is_closed() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    guarded = Authenticate(_nothing, TokenBook(b"k" * 32, "o" * 40), open_paths=OPEN_PATHS)
+    guarded = Authenticate(_nothing, TokenBook(b"k" * 32, "o" * 40), policy=policy_of)
     await guarded({"type": "websocket", "path": "/x", "headers": []}, _never, send)
     assert sent == [{"type": "websocket.close", "code": 1008}]
 

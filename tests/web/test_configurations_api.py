@@ -14,7 +14,7 @@ async def test_one_is_made_listed_changed_and_deleted(city: Served) -> None:
     assert (made.status_code, made.headers["location"]) == (201, f"{PATH}/site")
     assert (made.json()["source"], made.json()["rig"], made.json()["env"]) == ("api", None, {"API_TOKEN": "•••"})
     listed = await city.call("GET", PATH, headers=city.owner)
-    assert [one["name"] for one in listed.json()] == ["site"]
+    assert [one["name"] for one in listed.json()["data"]] == ["site"]
     changed = await city.call("PATCH", f"{PATH}/site", headers=city.owner, body={"model": "big"})
     assert (changed.status_code, changed.json()["model"], changed.json()["path"]) == (200, "big", "/srv/site")
     gone = await city.call("DELETE", f"{PATH}/site", headers=city.owner)
@@ -29,10 +29,12 @@ async def test_a_second_one_of_that_name_is_a_conflict(city: Served) -> None:
 
 
 async def test_one_in_use_is_a_conflict_that_names_who_uses_it(city: Served) -> None:
-    from lamplighter.app.automation_commands import create
+    from lamplighter.app.operations import DirectOperations
+    from lamplighter.services.automations.operations import CREATE, CreateAutomation
 
     await city.call("POST", PATH, headers=city.owner, body=SITE)
-    create(city.opened, {"name": "sweep", "gate": "manual", "agent": {"prompt": "Go.", "configuration": "site"}})
+    body = {"name": "sweep", "gate": "manual", "agent": {"prompt": "Go.", "configuration": "site", "mode": "plan"}}
+    DirectOperations(city.opened).do(CREATE, CreateAutomation(body))
     found = await city.call("DELETE", f"{PATH}/site", headers=city.owner)
     assert found.status_code == 409
     assert "sweep" in found.json()["detail"]

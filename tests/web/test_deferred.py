@@ -57,3 +57,35 @@ async def test_whoever_asks_is_told_why_it_could_not_be_loaded() -> None:
         for _ in range(2):
             with pytest.raises(ImportError, match="no such library"):
                 await part({}, nothing, nothing)
+
+
+async def test_whoever_asks_is_told_why_it_could_not_be_started() -> None:
+    class Broken(Part):
+        @asynccontextmanager
+        async def running(self) -> AsyncIterator[None]:
+            raise OSError("no room")
+            yield
+
+    part = Deferred(Broken)
+    async with part.running(), asyncio.timeout(60):
+        for _ in range(2):
+            with pytest.raises(OSError, match="no room"):
+                await part({}, nothing, nothing)
+
+
+async def test_it_can_be_loaded_before_it_is_asked_for_whenever_it_comes_to_run() -> None:
+    loaded: list[Part] = []
+
+    def load() -> Part:
+        loaded.append(Part())
+        return loaded[-1]
+
+    part = Deferred(load)
+    waiting = asyncio.create_task(part.loaded())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    async with part.running():
+        async with asyncio.timeout(60):
+            await waiting
+            await part.loaded()
+        assert (len(loaded), loaded[0].up, loaded[0].asked) == (1, True, [])

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from lamplighter.domain.access import TokenBook
+from lamplighter.domain.tokens import TokenBook
 from lamplighter.kit import log
 from lamplighter.web.accepting import Acceptor
 from lamplighter.web.bodies import json_object
@@ -26,7 +26,7 @@ from lamplighter.web.server import Surface, WebServer, build
 
 SHORT = Limits(header_seconds=0.3, body_seconds=0.3, write_seconds=0.3, idle_seconds=1)
 PATIENT = Limits(header_seconds=30, body_seconds=30, idle_seconds=30)
-WITHIN = 20.0
+WITHIN = 120.0
 
 
 TOKENS = TokenBook(b"k" * 32, "o" * 40)

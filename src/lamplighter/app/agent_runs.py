@@ -1,35 +1,63 @@
 """Builds what agent runs need on this machine: sessions, files, worktrees, artifacts and the target selector."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
+from lamplighter.adapters.files.workspaces import LocalWorkspaceFiles
 from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
-from lamplighter.app.sessions import open_named
+from lamplighter.adapters.sessions.voice import Voice
+from lamplighter.app.fronts import with_fronts
+from lamplighter.app.lazy_selector import LazySelector
+from lamplighter.app.membership import place_of
+from lamplighter.app.secrets import box_of
+from lamplighter.app.sessions import open_named, open_provider
 from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.automation_loops import Agents
 from lamplighter.domain.city.model import City
+from lamplighter.domain.city.run_plan import RunPlan
+from lamplighter.domain.sessions.logins import Login
+from lamplighter.domain.sessions.presets.catalogue import PRESETS
 from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.ports.selector import Selector
+from lamplighter.services import configurations
+from lamplighter.services.secret_values import StoredSecrets
+from lamplighter.store.tx import Store
 
 ARTIFACTS = "artifacts"
+SPOKEN = "spoken"
 WORKTREES = "worktrees"
+CACHE = "cache"
 
 
-def agents_of(opened: OpenCity, city: City, api_url: Callable[[], str | None]) -> Agents:
+def agents_of(
+    opened: OpenCity, city: City, api_url: Callable[[], str | None], tools_ready: Callable[[], Awaitable[None]]
+) -> Agents:
     """Raises UsageError for an unknown session provider or an artifact URL that names no bucket."""
     env, runtime = opened.settings.env, opened.paths.runtime
+    paths, clock, ids = opened.paths, opened.clock, opened.ids
+    own = open_named(city.runs.provider, paths, env, clock=clock, ids=ids)
+    voice = Voice.of(
+        runtime / SPOKEN, own, lambda: open_provider(paths, city, env, clock=clock, ids=ids), clock=clock, ids=ids
+    )
     return Agents(
-        sessions=open_named(city.runs.provider, opened.paths, env, clock=opened.clock, ids=opened.ids),
+        sessions=voice,
         provider=city.runs.provider,
-        workshop=FileRunWorkshop(runtime, env),
-        worktrees=GitWorktrees(runtime / WORKTREES, Git(env)),
+        workshop=FileRunWorkshop(runtime, with_fronts(opened, city)),
+        worktrees=worktrees_of(opened),
         artifacts=artifact_store(opened, city),
         selector=_selector(opened),
         api_url=api_url,
+        files=LocalWorkspaceFiles(runtime / CACHE),
+        tools_ready=tools_ready,
     )
+
+
+def worktrees_of(opened: OpenCity) -> GitWorktrees:
+    return GitWorktrees(opened.paths.runtime / WORKTREES, Git(opened.settings.env))
 
 
 def artifact_store(opened: OpenCity, city: City) -> ArtifactStore:
@@ -42,8 +70,26 @@ def artifact_store(opened: OpenCity, city: City) -> ArtifactStore:
     return S3Artifacts(bucket_of(url, opened.settings.env))
 
 
+async def asked_login(opened: OpenCity, store: Store, login: Login) -> bool | None:
+    """Ask the program of a login, with the environment of the configuration that used it; None for one of another node.
+
+    Which machine a node is on is told by its place: the city's `.gc` there.
+    """
+    here = next((one for one in await store.read(lambda tx: tx.nodes.all()) if one.name == login.key.node), None)
+    preset = PRESETS.get(login.key.preset)
+    if preset is None or preset.login is None or (here is not None and here.place != place_of(opened)):
+        return None
+    known = await store.read(configurations.known)
+    chosen = known.get(login.configuration or "")
+    env = {} if chosen is None else dict(chosen.env)
+    if chosen is not None and chosen.home:
+        env[preset.login.variable] = login.key.home
+    city = opened.config.city
+    plan = RunPlan(city.root, preset, "", env=await StoredSecrets(store, box_of(opened)).opened(env))
+    workshop = FileRunWorkshop(opened.paths.runtime, opened.settings.env)
+    return await asyncio.to_thread(workshop.asked, city, plan)
+
+
 def _selector(opened: OpenCity) -> Selector:
     """The selector loads its HTTP client when a run first asks a model."""
-    from lamplighter.app.lazy_selector import LazySelector
-
     return LazySelector(opened.settings.env)

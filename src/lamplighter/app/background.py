@@ -4,18 +4,51 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lamplighter.adapters.control import ask
 from lamplighter.adapters.files import log_file
 from lamplighter.adapters.files.lock import ControllerRunning, controller_pid
 from lamplighter.app.service_units import program
+from lamplighter.app.stop_city import Left, leave_city
 from lamplighter.app.wiring import OpenCity
-from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.services.console import console_url, moved_port
 
 PAUSE_S = 0.02
 LINES_SHOWN = 15
+ANSWERS_WITHIN = 30.0
 CONFLICT = 4  # exit status of `lamp daemon run` while another controller runs the city
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """The pid of the new daemon, and the one it replaced, if one ran."""
+
+    pid: int
+    old: Left | None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Where people find the console of the daemon that answers, and why not at the configured port; None if unknown."""
+
+    console: str | None
+    moved: str | None
+
+
+def reached(city: OpenCity) -> Reached:
+    found = _answer(city)
+    url = None if found is None else found.get("api")
+    if url is None:
+        return Reached(None, None)
+    try:
+        api = city.config.city.api
+    except LampError:  # it runs with the last good configuration
+        return Reached(url, None)
+    return Reached(console_url(api.public_url, url), moved_port(api.port, url))
 
 
 def start_background(city: OpenCity, *, within: float) -> int:
@@ -55,6 +88,27 @@ def start_background(city: OpenCity, *, within: float) -> int:
     return pid
 
 
+def replace_daemon(city: OpenCity, *, within: str | None) -> Replaced:
+    """Start a new daemon in place of the one that runs; its agents and runs under way are kept. None ran: just start.
+
+    Raises Unavailable if the old one does not end, or the new one does not answer: the agents run on then.
+    """
+    old = leave_city(city, within=within)
+    if old is None:
+        return Replaced(start_background(city, within=ANSWERS_WITHIN), None)
+    if not old.again:
+        return Replaced(start_background(city, within=ANSWERS_WITHIN), old)
+    deadline = time.monotonic() + ANSWERS_WITHIN
+    while (found := _answer(city)) is None or found["since"] == old.since:
+        if time.monotonic() > deadline:
+            raise Unavailable(
+                f"The service (process {old.pid}) did not answer again within {ANSWERS_WITHIN:g} s; its agents run on.",
+                hint="`lamp daemon logs` shows what it does.",
+            )
+        time.sleep(PAUSE_S)
+    return Replaced(found["pid"], old)
+
+
 def last_lines(path: Path, count: int) -> list[str]:
     try:
         return log_file.last_lines(path, count)
@@ -86,13 +140,19 @@ def _open_log(path: Path) -> int:
 
 def _answering(city: OpenCity) -> int | None:
     """The pid of the controller that answers on the socket; None while none does."""
+    found = _answer(city)
+    return None if found is None else found["pid"]
+
+
+def _answer(city: OpenCity) -> dict[str, Any] | None:
+    """The status of the controller that answers on the socket; None while none does."""
     if controller_pid(city.paths.lock) is None:
         return None
     try:
-        pid: int = ask(city.paths.socket, "status", within=1.0)["pid"]
-    except (Unavailable, KeyError):
+        found = ask(city.paths.socket, "status", within=1.0)
+    except Unavailable:
         return None
-    return pid
+    return found if "pid" in found else None
 
 
 def _said(path: Path, began: int) -> str:

@@ -1,11 +1,14 @@
 """Decides which configuration is in force: the files, or the last good one while the files cannot be used."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lamplighter.adapters.files.last_good import LastGood, last_good
+from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.files.last_good import LastGood, last_good, rejected
 from lamplighter.adapters.files.layers import load_city, load_kept
+from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.tree import ConfigInvalid
 from lamplighter.kit.errors import LampError
@@ -39,6 +42,16 @@ def in_force(root: Path, env: Mapping[str, str], *, refused: str | None = None) 
         return InForce(load_city(root, env=env))
     except LampError as error:
         return _instead(root, env, error)
+
+
+def refused(paths: CityPaths) -> str | None:
+    """Why the running daemon keeps the old configuration although the files are valid; None if it does not."""
+    if not os.path.exists(paths.rejected):  # noqa: PTH110  false for what may not be read
+        return None
+    noted = rejected(paths.rejected)
+    if noted is None or not noted.readable or controller_pid(paths.lock) is None:
+        return None
+    return noted.reason
 
 
 def _instead(root: Path, env: Mapping[str, str], error: LampError) -> InForce:

@@ -8,6 +8,8 @@ from pathlib import Path
 from lamplighter.adapters.files.city import CityPaths, lay_out, make_file
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerRunning, controller_pid
+from lamplighter.adapters.files.secrets import ensure_owner_token
+from lamplighter.app import store_record
 from lamplighter.app.membership import migrate_own, need_no_copy
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, host, locate
@@ -46,6 +48,9 @@ def create_city(
         store.transact(lambda tx: tx.cities.ensure(city.name, clock.now()))
     finally:
         store.close()
+    if not made_before or new_database:
+        store_record.write_record(paths, store_record.StoreRecord(store_record.url_of(place, root)))
+    made += ensure_owner_token(paths.runtime)
     return made, city.name
 
 
@@ -65,7 +70,9 @@ def _new_database(paths: CityPaths, place: SqliteUrl) -> list[Path]:
 
 
 def prepare_start(settings: Settings) -> CityPaths:
-    """Locate the city to start; create what is missing in one that was only cloned. Raises CopiedCity, NotFound.
+    """Locate the city to start; create what is missing in one that was only cloned, and the owner's token in any.
+
+    Raises CopiedCity, NotFound.
 
     A city without an id but with a database is not treated as new: under a new id its rows would not be found again.
     """
@@ -74,6 +81,7 @@ def prepare_start(settings: Settings) -> CityPaths:
         create_city(paths.root, settings)
     clock = SystemClock()
     OpenCity(settings, paths, clock, IdSource(clock)).need_own()
+    ensure_owner_token(paths.runtime)
     return paths
 
 

@@ -5,18 +5,38 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from lamplighter.adapters.beads.health import trouble
 from lamplighter.adapters.control import ask
 from lamplighter.adapters.files.city_id import CopiedCity
 from lamplighter.adapters.files.formulas import formula_files, read_formula_file
+from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.adapters.files.topologies import altered
+from lamplighter.app import store_record
+from lamplighter.app.beads import bead_provider
+from lamplighter.app.controller_view import died_at
+from lamplighter.app.doctor_automations import CHECK, MOST_TOLD, automations
+from lamplighter.app.doctor_programs import machine, programs, scripts
+from lamplighter.app.doctor_secrets import secrets
+from lamplighter.app.live_owners import nodes_of
+from lamplighter.app.membership import place_of
 from lamplighter.app.wiring import OpenCity
+from lamplighter.domain.cluster.places import where
+from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.counting import counted
 from lamplighter.kit.errors import LampError
+from lamplighter.services import clock_back
+from lamplighter.services.configurations import taken
+from lamplighter.services.doctor import Finding, Level
+from lamplighter.store.errors import StoreOld
+from lamplighter.store.url import migrate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.services.status_views import NodeView
 
 LOW_DISK = 200 << 20
 LOW_INODES = 1000
@@ -24,31 +44,13 @@ WRITTEN = ("commands", "sessions", "sessions-tmux", "runs", "agents", "artifacts
 """Directories below `.gc` that are created when first needed."""
 
 
-class Level(StrEnum):
-    OK = "ok"
-    NOTE = "note"
-    PROBLEM = "problem"
-    MENDED = "mended"
-
-
-MOST_AUTOMATIONS = 5000
-MOST_TOLD = 10
-
-
-@dataclass(frozen=True)
-class Finding:
-    check: str
-    level: Level
-    detail: str
-    advice: str = ""
-
-
 def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
     """Run every check; one that fails becomes a finding and the next one runs. Raises NotFound if there is no city."""
     if not city.paths.runtime.is_dir():
         city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
-        _structure, _config, _store, _clock, _controller, _nodes, _formulas, _automations, _rigs, _programs, _disk,
+        _structure, _config, _store, secrets, _clock, _controller, _nodes, _outbox, _formulas, automations, _rigs,
+        _beads, scripts, programs, machine, _disk,
     ]  # fmt: skip
     found: list[Finding] = []
     for check in checks:
@@ -56,7 +58,18 @@ def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
             found += check(city, fix)
         except LampError as error:
             found += _failed(check.__name__.strip("_"), error)
+        except OSError as error:
+            found.append(_unreadable(check.__name__.strip("_"), error))
     return _once(found)
+
+
+def _unreadable(check: str, error: OSError) -> Finding:
+    """What the system refused; the rest of that check is not made."""
+    what = error.filename or "something"
+    told = f"{what} cannot be looked at: {error.strerror or error}; this check was not made."
+    if isinstance(error, PermissionError):
+        return Finding(check, Level.PROBLEM, told, "Run `lamp doctor` as the user the city belongs to.")
+    return Finding(check, Level.PROBLEM, told, "Mend its owner, mode or disk.")
 
 
 def _failed(check: str, error: LampError) -> list[Finding]:
@@ -108,7 +121,7 @@ def _unwritable(runtime: Path) -> Iterator[Finding]:
 
 def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     try:
-        loaded = city.load_config()
+        loaded = load_city(city.paths.root, env=city.settings.env)
     except LampError as error:
         yield from _failed("config", error)
         city.in_force  # noqa: B018  raises if there is no last good configuration
@@ -117,39 +130,35 @@ def _config(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     for name in altered(loaded.city.root):
         advice = "Undo the change in .gc/topologies, or remove that directory: it is fetched again."
         yield Finding("config", Level.PROBLEM, f"Topology {name} is no longer what topology.lock recorded.", advice)
-    yield Finding("config", Level.OK, f"{len(loaded.city.agents)} agents, {len(loaded.city.rigs)} rigs.")
+    yield Finding(
+        "config", Level.OK, f"{counted(len(loaded.city.agents), 'agent')}, {counted(len(loaded.city.rigs), 'rig')}."
+    )
     for note in loaded.warnings:
         yield Finding("config", Level.NOTE, str(note))
 
 
 def _store(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
-    from lamplighter.store.errors import StoreOld
-    from lamplighter.store.url import migrate
-
     try:
         city.store.read(lambda tx: tx.cities.find())
     except StoreOld as error:
         if not fix:
             raise
         applied = migrate(city.place, make=False)
-        yield Finding("store", Level.MENDED, f"{error.message} Applied {len(applied)} migrations.")
+        yield Finding("store", Level.MENDED, f"{error.message} Applied {counted(len(applied), 'migration')}.")
     else:
         yield Finding("store", Level.OK, f"{city.place} answers.")
         yield from _names_taken(city)
+        if not city.is_kept and (told := store_record.warning(city.paths)) is not None:  # else the daemon tells it
+            yield Finding("store", Level.PROBLEM, told)
 
 
 def _names_taken(city: OpenCity) -> Iterator[Finding]:
-    from lamplighter.services.configurations import taken
-
     for name in city.store.read(taken, city.config.city.configurations):
         told = f"Configuration `{name}` of city.toml is not in force: a stored one has that name."
         yield Finding("store", Level.PROBLEM, told, "Rename it, or `lamp configuration delete` the stored one.")
 
 
 def _clock(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
-    from lamplighter.kit.clock import rfc3339
-    from lamplighter.services import clock_back
-
     back = city.store.read(clock_back.told, city.clock.now())
     if back is None:
         return
@@ -167,12 +176,23 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         state = ask(city.paths.socket, "status", within=2.0)
         yield Finding("controller", Level.OK, f"Process {pid} runs the city and answers.")
         yield from _descriptors(state)
+        yield from _moved_api(city, state)
         if state["config_error"] and not city.in_force.problem:
             yield Finding("controller", Level.PROBLEM, f"config: {state['config_error']}", "See its log.")
         for name, problem in state["problems"].items():
-            yield Finding("controller", Level.PROBLEM, f"{name}: {problem}", "See its log.")
+            if name == CHECK and "automation.toml" in problem:
+                continue  # the check of automations tells it
+            advice = "Set another `[api] port`, or 0 for any." if name == "api" else "See its log."
+            yield Finding("controller", Level.PROBLEM, f"{name}: {problem}", advice)
         return
-    yield Finding("controller", Level.NOTE, "The city is not running.", "`lamp up` runs it.")
+    advice = "`lamp up` runs it." if city.original is None else ""  # a copy refuses to run; _structure says what to do
+    died = died_at(city.paths)
+    told = (
+        "The city is not running."
+        if died is None
+        else f"Its daemon died after its last sign of life, at {rfc3339(died)}."
+    )
+    yield Finding("controller", Level.NOTE, told, advice)
     for left in (city.paths.socket, city.paths.pid_file):
         if not left.exists():
             continue
@@ -190,36 +210,56 @@ def _descriptors(state: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("controller", Level.OK, f"{used['open']} of {used['limit']} file descriptors are open.")
 
 
-def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
-    from lamplighter.app.live_owners import node_rows
-    from lamplighter.app.membership import place_of
-    from lamplighter.domain.cluster.nodes import where
+def _moved_api(city: OpenCity, state: dict[str, Any]) -> Iterator[Finding]:
+    """Where the API is, if not at its default port; that a chosen port was taken is among the controller's problems."""
+    port = city.config.city.api.port
+    if state["api"] and port and not state["api"].endswith(f":{port}") and "api" not in state["problems"]:
+        yield Finding("controller", Level.NOTE, f"Another program had port {port}; the API is at {state['api']}.")
 
-    found = node_rows(city)
+
+def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    found = nodes_of(city)
     for node in found:
-        holds = f"rigs {', '.join(node['rigs'])}" if node["rigs"] else "no rigs"
-        told = f"Node {node['name']} ({holds}) is {node['state']}"
-        if node["state"] == "lost":
-            advice = f"Start it again at {node['place']}; else its runs end as node_lost after [workers] lost_after."
-            here = node["place"] == where(place_of(city))  # _controller reports that this city is down
+        holds = f"rigs {', '.join(node.rigs)}" if node.rigs else "no rigs"
+        told = f"Node {node.name} ({holds}) is {node.state}"
+        if node.state == "lost":
+            advice = f"Start it again at {node.place}; else its runs end as node_lost after [workers] lost_after."
+            here = node.place == where(place_of(city))  # _controller reports that this city is down
             yield Finding("nodes", Level.NOTE if here else Level.PROBLEM, f"{told}.", advice)
-        elif node["state"] == "stopped":
-            yield Finding("nodes", Level.NOTE, f"{told} since {node['since']}.")
+        elif node.state == "stopped":
+            yield Finding("nodes", Level.NOTE, f"{told} since {rfc3339(node.since)}.")
         else:
-            yield Finding("nodes", Level.OK, f"{told}: {len(node['processes'])} processes.")
+            count = len(node.processes)
+            yield Finding("nodes", Level.OK, f"{told}: {count} process{'' if count == 1 else 'es'}.")
     yield from _waiting(city, found)
 
 
-def _waiting(city: OpenCity, found: list[dict[str, Any]]) -> Iterator[Finding]:
+def _waiting(city: OpenCity, found: "list[NodeView]") -> Iterator[Finding]:
     """Outbox items that need a node or rig which no living process has."""
-    alive = [node for node in found if node["state"] == "alive"]
-    reach = {f"node:{node['name']}" for node in alive}
-    reach |= {f"rig:{rig}" for node in alive for process in node["processes"] for rig in process["rigs"]}
+    alive = [node for node in found if node.state == "alive"]
+    reach = {f"node:{node.name}" for node in alive}
+    reach |= {f"rig:{rig}" for node in alive for process in node.processes for rig in process.rigs}
     for need, count in city.store.read(lambda tx: tx.outbox.needed()).items():
         if alive and need not in reach:
             kind, _, name = need.partition(":")
             advice = f"Start a worker that holds it: `lamp worker --rig {name}=PATH`." if kind == "rig" else ""
-            yield Finding("nodes", Level.NOTE, f"{count} items wait for {kind} {name}, which nobody has now.", advice)
+            yield Finding(
+                "nodes",
+                Level.NOTE,
+                f"{counted(count, 'item waits', 'items wait')} for {kind} {name}, which nobody has now.",
+                advice,
+            )
+
+
+def _outbox(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    """Work that was given up; a run that failed with it is told of by the inbox."""
+    found = [one.item for one in city.store.read(lambda tx: tx.outbox.given_up()) if not one.item.gives_up_run]
+    for item in found[:MOST_TOLD]:
+        told = f"{item.kind.replace('_', ' ')} {item.id} was given up: {item.last_error or 'no reason is on record'}"
+        yield Finding("outbox", Level.PROBLEM, told, f"`lamp outbox retry {item.id}` tries it again.")
+    if len(found) > MOST_TOLD:
+        more = f"{len(found) - MOST_TOLD} more items were given up."
+        yield Finding("outbox", Level.PROBLEM, more, "`lamp outbox list` shows all of them.")
 
 
 def _formulas(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
@@ -232,20 +272,7 @@ def _formulas(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
             wrong += 1
             yield Finding("formulas", Level.PROBLEM, error.message, error.hint)
     if not wrong:
-        yield Finding("formulas", Level.OK, f"{len(files)} formulas are right.")
-
-
-def _automations(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
-    rows = city.store.read(lambda tx: tx.automations.page(limit=MOST_AUTOMATIONS))
-    broken = [row for row in rows if row.problems]
-    for row in broken[:MOST_TOLD]:
-        where = f" ({row.path})" if row.path and row.path not in row.problems[0] else ""
-        yield Finding("automations", Level.PROBLEM, f"{row.scoped_name}{where}: {row.problems[0]}", "Mend its file.")
-    if len(broken) > MOST_TOLD:
-        yield Finding("automations", Level.PROBLEM, f"{len(broken) - MOST_TOLD} more are broken.",
-                      "`lamp automation list` shows all of them.")  # fmt: skip
-    if not broken:
-        yield Finding("automations", Level.OK, f"{len(rows)} automations can be read.")
+        yield Finding("formulas", Level.OK, f"{len(files)} formula{' is' if len(files) == 1 else 's are'} right.")
 
 
 def _rigs(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
@@ -260,14 +287,9 @@ def _rigs(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
             yield Finding("rigs", Level.OK, f"Rig {rig.name} is at {path}.")
 
 
-def _programs(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
-    wanted = {"git": "topologies and worktrees", "tmux": "sessions a person can attach to"}
-    for program, purpose in wanted.items():
-        path = shutil.which(program, path=city.settings.env.get("PATH"))
-        if path is None:
-            yield Finding("programs", Level.NOTE, f"{program} is not installed.", f"It serves {purpose}.")
-        else:
-            yield Finding("programs", Level.OK, f"{program} is {path}.")
+def _beads(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    for one in trouble(city.in_force.config.city, bead_provider(city), city.settings.env.get("PATH")):
+        yield Finding("beads", Level.PROBLEM, one.detail, one.advice)
 
 
 def _disk(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001

@@ -1,38 +1,28 @@
-"""Formulas of a city as commands use them."""
+"""The formulas of a city's layers, as operations read them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from lamplighter.adapters.files.formulas import formula_files, read_formula_file
+from lamplighter.adapters.files.formulas import formula_files, read_formula, read_formula_file
 from lamplighter.app.wiring import OpenCity
-from lamplighter.domain.beads.formulas import FormulaInvalid, plan
-from lamplighter.domain.beads.model import Bead
+from lamplighter.domain.beads.formulas import Formula, FormulaInvalid
+from lamplighter.ports.formulas import FormulaFile
 
 
-def list_formulas(city: OpenCity, rig: str | None = None) -> list[dict[str, Any]]:
-    """Every formula by name; an invalid one has its problem in place of its steps."""
-    found = []
-    for name, path in sorted(formula_files(city.formula_layers(rig)).items()):
-        try:
-            formula = read_formula_file(path)
-        except FormulaInvalid as error:
-            found.append({"name": name, "source": str(path), "problem": "; ".join(error.problems)})
-        else:
-            found.append(formula.as_json() | {"name": name, "step_count": len(formula.steps), "problem": None})
-    return found
+@dataclass(frozen=True)
+class FormulasOfCity:
+    city: OpenCity
 
+    def every(self, rig: str | None) -> Sequence[FormulaFile]:
+        found = sorted(formula_files(self.city.formula_layers(rig)).items())
+        files = []
+        for name, path in found:
+            try:
+                read: Formula | FormulaInvalid = read_formula_file(path)
+            except FormulaInvalid as error:
+                read = error
+            files.append(FormulaFile(name, str(path), read))
+        return files
 
-def cook(  # noqa: PLR0913  one keyword for each option of the command
-    city: OpenCity,
-    name: str,
-    *,
-    title: str | None,
-    values: Mapping[str, str],
-    parent: str | None = None,
-    labels: Sequence[str] = (),
-    rig: str | None = None,
-) -> Bead:
-    made = plan(city.formula(name, rig), title=title, values=values)
-    made = replace(made, root=replace(made.root, parent=parent, labels=tuple(labels)))
-    return city.beads.cook(made, rig=rig)
+    def read(self, name: str, rig: str | None) -> Formula:
+        return read_formula(name, self.city.formula_layers(rig))

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -17,13 +17,13 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.active_config import ActiveConfig
 from lamplighter.kit import heap, log
 from lamplighter.kit.errors import Unavailable
-from lamplighter.services.automations.tools import ToolAutomations
-from lamplighter.services.configurations import Configurations
-from lamplighter.services.runs.completing import Completions
+from lamplighter.kit.limits import TimeLimit
+from lamplighter.services.city_operations import CityOperations
 from lamplighter.store.tx import Store
 from lamplighter.web.listening import bound, url_of
 
 READY_WITHIN = timedelta(seconds=3)
+TOOLS_WITHIN = timedelta(seconds=60)
 PORT_FILE = "api.json"
 SHARED_PORT_FILE = "worker-api.json"
 
@@ -58,17 +58,23 @@ class HttpServer:
 
     opened: OpenCity
     store: Store
+    operations: CityOperations
     host: str
     port: int
     active: Callable[[], ActiveConfig]
     shared: bool = False
     """One port for all workers of a node: any living worker answers, so that programs can outlive the worker that
     started them."""
+    must: bool = False
+    """A person has chosen the port; any other is a problem."""
     kept: KeptListener = field(default_factory=KeptListener)
+    url: str | None = None
+    """Where it is reached; still known when the server has stopped, because the next one takes the same port."""
+    _port: int | None = None
     _listener: socket.socket | None = None
     _server: Any = None
     _taken: list[str] = field(default_factory=list)
-    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _tools: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def open(self) -> None:
         """Bind the port. Raises Unavailable if no port is free."""
@@ -79,10 +85,14 @@ class HttpServer:
                 self._listener = self._bound()
                 self._remember()
             self.kept.keep(self._listener, wanted)
+        self.url, self._port = url_of(self._listener), self._listener.getsockname()[1]
 
     @property
-    def url(self) -> str | None:
-        return None if self._listener is None else url_of(self._listener)
+    def problem(self) -> str | None:
+        """That it does not listen at the port it was told to; None if it does, or if any port will do."""
+        if not self.must or self._port in (None, self.port):
+            return None
+        return f"Another program had port {self.port} when the city started; the API is at {self.url}."
 
     async def run(self) -> None:
         """Serve until `stop`. The server's modules are loaded on a thread, because that takes a while."""
@@ -91,24 +101,32 @@ class HttpServer:
         for told in self._taken:
             log.get().warning("api.port_taken", error=told, url=self.url)
         surface, web = await asyncio.to_thread(_load)
-        if self._stopping.is_set():
+        if self.operations.stopping.is_set():
             return
-        completion = Completions(self.store, self.opened.clock, self.opened.ids, stopping=self._stopping)
-        automations = ToolAutomations(self.store, self.opened.clock, self.opened.ids, lambda: self.active().rules)
-        tools = surface.toolbox(self.opened, completion=completion, automations=automations)
-        chosen = Configurations(self.store, self.opened.clock, lambda: self.active().city)
         reached = lambda: surface.Reached(self.host, self.active().city.api.public_url)  # noqa: E731  read again for each request
-        app = web.build(surface.surface(self.opened, tools, self._ready, chosen=chosen, reached=reached))
+        made = surface.surface(self.opened, self.operations, self._ready, reached=reached)
+        app = web.build(made)
         self._server = web.WebServer(app, listener=self._listener)
         heap.settle()  # this is the last part that is loaded at the start
+        if not self._tools.done():
+            self._tools.set_result(made.tools_loaded)
         try:
             await self._server.serve()
         finally:
             self._server = None
-            tools.desk.close()
+
+    async def tools_ready(self) -> None:
+        """Return once the tools of agents are served, or after TOOLS_WITHIN.
+
+        They are loaded when they are first needed, which takes seconds on a busy machine, and some programs do not wait
+        for their first answer: they go on without tools.
+        """
+        with suppress(TimeoutError):
+            async with TimeLimit(TOOLS_WITHIN.total_seconds()):
+                await (await asyncio.shield(self._tools))()
 
     async def stop(self) -> None:
-        self._stopping.set()
+        self.operations.stopping.set()
         if self._server is not None:
             self._server.stop()
 

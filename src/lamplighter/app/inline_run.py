@@ -1,28 +1,33 @@
 """Runs fired by a command: the daemon or a worker executes them if one runs, else the command's own process."""
 
-import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
 
 from lamplighter.adapters.files.lock import controller_pid
-from lamplighter.app.automations import definitions_of, loops_of, rules_of
+from lamplighter.app import store_record
+from lamplighter.app.automation_loops import loops_of
+from lamplighter.app.definitions import prepare
 from lamplighter.app.live_owners import living_workers
+from lamplighter.app.local_host import LocalHost
 from lamplighter.app.membership import place_of
+from lamplighter.app.operations import SURFACE, DirectOperations, actor_of
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
-from lamplighter.daemon.automation_loops import AutomationLoops
 from lamplighter.kit import aio, log
 from lamplighter.services import nodes, owners
-from lamplighter.services.automations.definitions import sync
-from lamplighter.services.automations.firing import ByHand, Fired, run_by_hand
-from lamplighter.services.declared import Declared, write_declared
+from lamplighter.services.city_operations import CityOperations
+from lamplighter.services.context import Configured
+from lamplighter.services.operation import Need, Operation
 from lamplighter.services.runs import review
-from lamplighter.store.engine.wakes import Wakes
+from lamplighter.services.runs.views import RunView
 from lamplighter.store.owners import Owner
-from lamplighter.store.run_rows import RunRow
-from lamplighter.store.url import PostgresUrl, open_proofs, open_store
+from lamplighter.store.url import PostgresUrl, SqliteUrl, open_proofs
+
+Q = TypeVar("Q")
+V = TypeVar("V", bound=RunView)
 
 
 def daemon_runs(city: OpenCity) -> bool:
@@ -34,82 +39,64 @@ def worked_on(city: OpenCity) -> bool:
     return daemon_runs(city) or (isinstance(city.place, PostgresUrl) and bool(living_workers(city)))
 
 
-def refresh_definitions(city: OpenCity) -> None:
-    """Sync the store's definitions with the files if no daemon runs that does it; not in a copied city."""
-    if not daemon_runs(city) and city.original is None:
-        rules = rules_of(city.config.city, city.settings.env)
-        city.store.transact(sync, definitions_of(city.config.city), rules, ids=city.ids, act=city.act())
+def nobody_ends_it(city: OpenCity, run: RunView) -> bool:
+    """Whether a cancelled run's command may keep running: it was started, and on SQLite no daemon runs to end it.
+
+    Always False on PostgreSQL.
+    """
+    return run.started_at is not None and isinstance(city.place, SqliteUrl) and not daemon_runs(city)
 
 
-def fire_by_hand(city: OpenCity, wanted: ByHand) -> Fired:
-    """Fire the run; the commit wakes the daemon, which executes it. Raises what `run_by_hand` raises."""
-    rules = rules_of(city.config.city, city.settings.env)
-    return city.store.transact(run_by_hand, wanted, rules=rules, ids=city.ids, act=city.act())
+def fired(city: OpenCity, operation: Operation[Q, V], ask: Q) -> tuple[V, bool]:
+    """Carry out an operation that makes a run; True if this process also executed the run.
 
-
-def run_here(city: OpenCity, wanted: ByHand) -> RunRow:
-    """Fire the run and execute it in this process until it ends (for a formula: until its wisp is cooked)."""
-
-    async def fire(loops: AutomationLoops) -> str:
-        return (await loops.worker.fire(wanted, act=city.act())).run
-
-    return aio.run(_Here(city).run(fire))
-
-
-def retry_run(city: OpenCity, run: str) -> tuple[RunRow, bool]:
-    """What `lamp run retry` does; True if the daemon or a worker executes the new run, which may still go on."""
+    A daemon or a worker that runs executes it, woken by the commit. Raises what the operation raises.
+    """
     city.need_own()
     if worked_on(city):
-        return city.store.transact(review.retry, run, ids=city.ids, act=city.act()), True
-
-    async def fire(loops: AutomationLoops) -> str:
-        return (await loops.store.transact(review.retry, run, ids=city.ids, act=city.act())).run.id
-
-    return aio.run(_Here(city).run(fire)), False
+        return DirectOperations(city).do(operation, ask), False
+    _enter(city)
+    return aio.run(_executed_here(city, operation, ask, prepare(city, Need.DEFINITIONS))), True
 
 
-def run_automation(city: OpenCity, wanted: ByHand) -> tuple[RunRow, bool]:
-    """What `lamp automation run` does; True if the daemon or a worker executes the run, which may still go on."""
-    city.need_own()
-    if worked_on(city):
-        fired = fire_by_hand(city, wanted)
-        return city.store.read(review.get, fired.run), True
-    return run_here(city, wanted), False
+def _enter(city: OpenCity) -> None:
+    """Give the city its row in a database that `[store] url` names since its last start.
+
+    Raises NotBegun while the city's history is in another database: with the row, a start would no longer tell of it.
+    """
+    if city.store.read(lambda tx: tx.cities.find()) is not None:
+        return
+    before = store_record.earlier(city.paths, city.place)
+    if before is not None:
+        raise store_record.NotBegun(city.place, before)
+    city.store.transact(lambda tx: tx.cities.ensure(city.config.city.name, city.clock.now()))
 
 
-class _Here:
-    def __init__(self, city: OpenCity) -> None:
-        self._city = city
-
-    async def run(self, fire: Callable[[AutomationLoops], Awaitable[str]]) -> RunRow:
-        """Execute the run whose id `fire` returns, and no other."""
-        log.set_up(level=logging.WARNING)  # the output belongs to the command's answer
-        city = self._city
-        wakes = Wakes()
-        store = open_store(city.place, city.paths.city_id(), wakes)
-        owner = Owner(city.ids.make("own"), "command", host(), os.getpid(), city.clock.now())
-        proofs = open_proofs(city.place)
-        try:
-            with listening(city.place, owner.id, wakes):
-                await owners.join(store, proofs, owner, act=city.act())
-                loops = None
-                try:
-                    node = await store.read(nodes.name_of, place_of(city), host())
-                    me = review.Worker(owner.id, node, city.settings.actor)
-                    loops = loops_of(city, city.config.city, store=store, me=me)
-                    definitions = await asyncio.to_thread(definitions_of, city.config.city)
-                    declared = Declared(city.config.city.configurations, definitions, loops.active.rules)
-                    await store.transact(write_declared, declared, ids=city.ids, act=city.act())
-                    await loops.dispatcher.guard.check()
-                    fired = await fire(loops)
-                    loops.dispatcher = replace(loops.dispatcher, only=fired)
-                    loops.listen(wakes)
-                    await loops.work_off()
-                    return await store.read(review.get, fired)
-                finally:
-                    if loops is not None:
-                        await loops.close()
-                    await owners.leave(store, proofs, owner)
-        finally:
-            proofs.release(owner.id)
-            await store.close()
+async def _executed_here(city: OpenCity, operation: Operation[Q, V], ask: Q, configured: Configured) -> V:
+    """Make the run and execute it until it ends (for a formula: until its wisp is cooked); it, and no other."""
+    log.set_up(level=logging.WARNING)  # the output belongs to the command's answer
+    here = LocalHost(city)
+    operations = CityOperations(here, city.clock, city.ids, lambda: configured, wait=timedelta())
+    owner = Owner(city.ids.make("own"), "command", host(), os.getpid(), city.clock.now())
+    proofs = open_proofs(city.place)
+    try:
+        with listening(city.place, owner.id, here.wakes):
+            await owners.join(here.store, proofs, owner, ctx=city.context())
+            loops = None
+            try:
+                node = await here.store.read(nodes.name_of, place_of(city), host())
+                me = review.Worker(owner.id, node, city.settings.actor)
+                loops = loops_of(city, configured.city, store=here.store, me=me)
+                await loops.dispatcher.guard.check()
+                made = await operations.do(operation, ask, actor_of(city, operation.verb), surface=SURFACE)
+                loops.dispatcher = replace(loops.dispatcher, only=made.id)
+                loops.listen(here.wakes)
+                await loops.work_off()
+                return made
+            finally:
+                if loops is not None:
+                    await loops.close()
+                await owners.leave(here.store, proofs, owner)
+    finally:
+        proofs.release(owner.id)
+        await here.close()

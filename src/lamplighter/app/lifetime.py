@@ -19,12 +19,16 @@ LONGEST_WAIT = timedelta(seconds=5)
 
 
 class Lifetime:
-    """`name` is the process's name in log events; `told` is set when it is to stop."""
+    """`name` is the process's name in log events; `told` is set when it is to stop.
+
+    `leaving`: it stops, but leaves sessions and runs under way to the process that follows it.
+    """
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
         self._name = name
         self.told = asyncio.Event()
+        self.leaving = False
 
     async def run(self, live: Callable[[bool], Awaitable[None]]) -> None:
         """Call `live` until told to stop; its argument is False once the process was fenced.
@@ -47,15 +51,28 @@ class Lifetime:
 
     async def supervise(self, children: list[Child]) -> None:
         """Run the children until told to stop; raises the error of a child that fails for good."""
-        tree = asyncio.create_task(Supervisor(self._clock).run(children), name="tree")
+        supervisor = Supervisor(self._clock)
+        tree = asyncio.create_task(supervisor.run(children), name="tree")
         told = asyncio.create_task(self.told.wait(), name="stop")
         await asyncio.wait({tree, told}, return_when=asyncio.FIRST_COMPLETED)
         told.cancel()
         if tree.done():
             await tree
+        if self.leaving:
+            supervisor.leave_behind()
         tree.cancel()
         with suppress(asyncio.CancelledError):
             await tree
+
+    def leave(self) -> None:
+        """Stop, and leave sessions and runs to the next process. Without effect once it was told to stop."""
+        self.leaving = self.leaving or not self.told.is_set()
+        self.told.set()
+
+    def stop(self) -> None:
+        """Stop with all that it started, even if it was leaving."""
+        self.leaving = False
+        self.told.set()
 
     def on_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,9 +1,8 @@
 """Finds out, from another process, which processes of a city live: by their proofs of life, not by their rows."""
 
-from typing import Any
-
 from lamplighter.app.wiring import OpenCity
-from lamplighter.services import node_shapes
+from lamplighter.services import node_views
+from lamplighter.services.status_views import NodeView
 from lamplighter.store.owners import Owner
 from lamplighter.store.url import open_proofs
 
@@ -23,6 +22,6 @@ def living_workers(city: OpenCity) -> list[Owner]:
     return [owner for owner in living(city) if owner.kind == "worker"]
 
 
-def node_rows(city: OpenCity) -> list[dict[str, Any]]:
+def nodes_of(city: OpenCity) -> list[NodeView]:
     """The nodes of the city as status and doctor show them."""
-    return city.store.read(node_shapes.rows, living(city))
+    return city.store.read(node_views.every, living(city))

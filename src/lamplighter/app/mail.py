@@ -2,31 +2,36 @@
 
 from lamplighter.app.config_peek import text_setting
 from lamplighter.app.wiring import OpenCity
-from lamplighter.ports.mail import Mail
-from lamplighter.services.mail import OwnMail, ToldMail
+from lamplighter.kit.on_demand import load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.ports.mail import Mail
 
 _SCRIPT = "exec:"
+_DRILLS = ("fake", "fail")
+_MAIL = {
+    _SCRIPT: "lamplighter.adapters.mail.exec:mail_of_script",
+    "fake": "lamplighter.adapters.mail.drills:FakeMail",
+    "fail": "lamplighter.adapters.mail.drills:FailMail",
+}
 
 
-def mail_of(city: OpenCity) -> Mail:
-    """Adapters of outside mail are imported only if the city uses one."""
+def outside_mail(city: OpenCity) -> "Mail | None":
+    """The program that keeps the city's mail; None if it is kept in the city's own store."""
     provider = text_setting(city, "mail", "provider", default="", names=("LAMP_MAIL_PROVIDER", "GC_MAIL"))
-    if provider is None or provider not in {"", "fake", "fail"}:
+    if provider is None or provider not in {"", *_DRILLS}:
         provider = city.config.city.mail.provider
-    match provider:
-        case "":
-            return OwnMail(city.store, city.ids, city.prefix, city.act)
-        case "fake" | "fail":
-            from lamplighter.adapters.mail.drills import FailMail, FakeMail
-
-            return FailMail() if provider == "fail" else FakeMail(city.clock, city.ids)
+    if not provider:
+        return None
+    kind = provider if provider in _DRILLS else _SCRIPT
+    adapter = load(_MAIL[kind])
+    mail: Mail
+    match kind:
+        case "fail":
+            mail = adapter()
+        case "fake":
+            mail = adapter(city.clock, city.ids)
         case _:
-            return ToldMail(_script(city, provider.removeprefix(_SCRIPT)), city.store, city.act)
-
-
-def _script(city: OpenCity, script: str) -> Mail:
-    from lamplighter.adapters.mail.exec import ExecMail
-    from lamplighter.adapters.processes.program import Program, script_path
-
-    path = script_path(script, city.paths.root, city.settings.env.get("PATH"))
-    return ExecMail(Program(path, city.paths.root, city.settings.env, setting="[mail] provider"))
+            mail = adapter(provider.removeprefix(_SCRIPT), city.paths.root, city.settings.env)
+    return mail

@@ -12,18 +12,16 @@ from lamplighter.app.lifetime import if_possible
 from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, host
 from lamplighter.daemon.cluster.peer_watch import PeerWatch
-from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City
 from lamplighter.domain.cluster.nodes import Node, NodeTaken
 from lamplighter.kit.errors import Unavailable
 from lamplighter.services import nodes, owners
-from lamplighter.store.engine.death_watch import open_death_watch
-from lamplighter.store.engine.liveness import Proofs
-from lamplighter.store.engine.wakes import Wakes
+from lamplighter.services.context import Context, acting
+from lamplighter.store.engine import Proofs, Wakes
 from lamplighter.store.errors import StoreLost, StoreSaved
 from lamplighter.store.owners import Owner
 from lamplighter.store.tx import Store
-from lamplighter.store.url import Place, SqliteUrl, migrate, open_direct, open_proofs, open_store
+from lamplighter.store.url import Place, SqliteUrl, migrate, open_death_watch, open_direct, open_proofs, open_store
 
 NODE_ID = "node-id"
 SAVED_COPY = "saved-lamp.db"
@@ -39,9 +37,9 @@ class Membership:
     took_over: list[Owner]
 
     @property
-    def act(self) -> Act:
+    def context(self) -> Context:
         """An act of this process, dated at its start."""
-        return Act(self.owner.kind, self.owner.started_at)
+        return acting(self.owner.kind, self.owner.started_at)
 
 
 async def become_member(stack: AsyncExitStack, opened: OpenCity, place: Place, kind: str, name: str) -> Membership:
@@ -57,7 +55,7 @@ async def become_member(stack: AsyncExitStack, opened: OpenCity, place: Place, k
     await store.transact(lambda tx: tx.cities.ensure(name, owner.started_at))
     proofs = open_proofs(place)
     stack.callback(proofs.release, owner.id)
-    took_over = await owners.join(store, proofs, owner, act=Act(kind, owner.started_at))
+    took_over = await owners.join(store, proofs, owner, ctx=acting(kind, owner.started_at))
 
     async def leave() -> None:
         await owners.leave(store, proofs, owner, clock=opened.clock)
@@ -66,23 +64,24 @@ async def become_member(stack: AsyncExitStack, opened: OpenCity, place: Place, k
     return Membership(place, store, proofs, owner, wakes, took_over)
 
 
-def migrate_own(place: Place, city: str) -> None:
-    """Migrate the city's database to this program's schema.
+def migrate_own(place: Place, city: str) -> bool:
+    """Migrate the city's database to this program's schema; returns whether it knows nothing of the city.
 
     Raises StoreLost if the SQLite file is missing or has no row of the city, StoreSaved while `.gc` holds a copy that a
     daemon saved of a lost database. A PostgreSQL database may be new to the city, so none of this is checked there.
     """
-    if not isinstance(place, SqliteUrl):
-        migrate(place)
-        return
-    need_no_copy(place)
-    migrate(place, make=False)
+    file = isinstance(place, SqliteUrl)
+    if isinstance(place, SqliteUrl):
+        need_no_copy(place)
+    migrate(place, make=not file)
     store = open_direct(place, city)
     try:
-        if store.read(lambda tx: tx.cities.find()) is None:
-            raise StoreLost(str(place), "The city is not in the database")
+        known = store.read(lambda tx: tx.cities.find()) is not None
     finally:
         store.close()
+    if file and not known:
+        raise StoreLost(str(place), "The city is not in the database")
+    return not known
 
 
 def need_database(place: Place) -> None:
@@ -110,12 +109,12 @@ async def join(
     """
     joining = nodes.Joining(member.owner.id, wanted, host(), place_of(opened), rigs)
     try:
-        return await member.store.transact(nodes.join, joining, member.act)
+        return await member.store.transact(nodes.join, joining, member.context)
     except NodeTaken:
-        before = member.act.at - lost_after
-        if not await member.store.transact(nodes.end_stranded, before=before, ids=opened.ids, act=member.act):
+        before = member.context.now - lost_after
+        if not await member.store.transact(nodes.end_stranded, before=before, ctx=member.context):
             raise
-        return await member.store.transact(nodes.join, joining, member.act)
+        return await member.store.transact(nodes.join, joining, member.context)
 
 
 def peer_watch(stack: AsyncExitStack, member: Membership, opened: OpenCity) -> PeerWatch | None:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 from lamplighter.adapters.files.workshop import FileWorkshop
 from lamplighter.adapters.processes.pool_check import ShellPoolCheck
-from lamplighter.app.beads import bead_provider, bead_store
+from lamplighter.app.beads import bead_provider
+from lamplighter.app.fronts import with_fronts
+from lamplighter.app.open_beads import bead_store
+from lamplighter.app.secrets import box_of
 from lamplighter.app.sessions import open_provider, provider_name, setup_env
 from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.patrol.history import PatrolHistory, Where
@@ -15,6 +18,7 @@ from lamplighter.domain.city.wanted import roster
 from lamplighter.ports.agents import Work
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services.outside_work import OutsideWork
+from lamplighter.services.secret_values import StoredSecrets
 from lamplighter.services.work import OwnWork
 from lamplighter.store.tx import Store
 
@@ -34,18 +38,20 @@ async def build_patrol(
     stack: AsyncExitStack, opened: OpenCity, config: LoadedCity, store: Store, node: str
 ) -> PatrolParts:
     """`stack` closes what is opened here; sessions keep running."""
-    env = opened.settings.env
+    env, around = opened.settings.env, with_fronts(opened, config.city)
     provider = open_provider(opened.paths, config.city, env, clock=opened.clock, ids=opened.ids)
     stack.push_async_callback(provider.close)
     patrol_history = PatrolHistory(store, opened.clock, opened.ids, Where(provider_name(config.city, env), node))
+    secrets = StoredSecrets(store, box_of(opened))
     patrol = Patrol.build(
         roster(config),
         provider=provider,
-        workshop=FileWorkshop(opened.paths.runtime, env, opened.clock, setup_env(opened.paths, config.city, env)),
+        workshop=FileWorkshop(opened.paths.runtime, around, opened.clock, setup_env(opened.paths, config.city, around)),
         work=_work(opened, store),
-        check=ShellPoolCheck(env),
+        check=ShellPoolCheck(around, secrets=secrets),
         patrol_history=patrol_history,
     )
+    patrol.executor.secrets = secrets
     stack.push_async_callback(patrol.close)
     return PatrolParts(patrol, provider, patrol_history)
 

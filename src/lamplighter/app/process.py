@@ -2,34 +2,41 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from lamplighter import __version__
-from lamplighter.adapters.control import ControlServer
+from lamplighter.adapters.control_server import ControlServer, Handler
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.city_id import record_home
 from lamplighter.adapters.files.last_good import ConfigFiles
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.adapters.files.watch import Watch
-from lamplighter.app.automations import definitions_of, loops_of, rules_of
-from lamplighter.app.beads import close_beads, open_beads
+from lamplighter.app import store_record
+from lamplighter.app.automation_loops import Tools, loops_of
+from lamplighter.app.automations import definitions_of, rules_of
+from lamplighter.app.bead_readiness import BeadReadiness
 from lamplighter.app.config_in_force import InForce, in_force
+from lamplighter.app.config_record import CityConfigRecord
 from lamplighter.app.config_watch import ConfigWatch
+from lamplighter.app.control_verbs import ControlVerbs
 from lamplighter.app.create import prepare_start
+from lamplighter.app.daemon_host import DaemonHost, LivingParts, asked_by_command, operations_of
 from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.membership import SAVED_COPY, become_member, join, migrate_own, peer_watch, rigs_here
+from lamplighter.app.open_beads import close_beads
 from lamplighter.app.patrol import build_patrol
+from lamplighter.app.polls import polls_of
+from lamplighter.app.service_units import is_service, program
 from lamplighter.app.settings import Settings
-from lamplighter.app.status import on_record, whole
 from lamplighter.app.wiring import OpenCity, host
-from lamplighter.daemon.automation_loops import log_synced
 from lamplighter.daemon.cluster.leader_duties import LeaderDuties
 from lamplighter.daemon.cluster.rig_claims import RigClaims
 from lamplighter.daemon.controller import Controller
@@ -39,30 +46,33 @@ from lamplighter.daemon.reload import Candidate, Reloader
 from lamplighter.daemon.shutdown import SessionsLeft, stop_all
 from lamplighter.daemon.store_watch import StoreWatch
 from lamplighter.daemon.ticks import Phase
-from lamplighter.domain.acts import Act
+from lamplighter.domain.access import owner as owner_named
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
+from lamplighter.domain.events import Event, EventFilter
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.actions import AgentState, Verdict
-from lamplighter.domain.sessions.model import SessionName, session_name
 from lamplighter.kit import aio, descriptors, heap, log
-from lamplighter.kit.clock import SystemClock, rfc3339
-from lamplighter.kit.errors import LampError, UsageError
+from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.supervise import Child
 from lamplighter.services import owners
-from lamplighter.services.agents import View, agent_rows
 from lamplighter.services.automations.definitions import Synced
+from lamplighter.services.console import console_url, link_to
+from lamplighter.services.context import acting
 from lamplighter.services.declared import Declared
+from lamplighter.services.events import head
 from lamplighter.services.overview import Overview, overview
 from lamplighter.services.runs import review
-from lamplighter.store.engine.sqlite import SqliteStore
+from lamplighter.store.errors import StoreLost
 from lamplighter.store.owners import Owner
 from lamplighter.store.tx import Store, Tx
-from lamplighter.store.url import PostgresUrl, parse_store_url
+from lamplighter.store.url import Place, PostgresUrl, file_of, parse_store_url
 
 ACTOR = "controller"
 Warn = Callable[[str], None]
+Tell = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
@@ -74,12 +84,25 @@ class Started:
     store: str
     took_over: list[Owner]
     peek: Overview
+    console: str | None
+    """The address of the web console."""
+    sign_in: Callable[[], str]
+    """Makes a link to the console that signs a browser in, once."""
+    port: int
+    """The configured one of the API."""
+    api: str | None
 
 
-def run_city(settings: Settings, *, started: Callable[[Started], None], warn: Warn | None = None) -> None:
-    """Run the city until it is told to stop. Raises ControllerRunning at once if another process runs it.
+def run_city(
+    settings: Settings, *, started: Callable[[Started], None], warn: Warn | None = None, tell: Tell | None = None
+) -> bool:
+    """Run the city until it is told to stop; returns whether it left its agents to the next process.
 
-    `warn` gets one line, before anything starts, if the files are broken and the last good configuration is in force.
+    Raises ControllerRunning at once if another process runs it. A process of the service manager that leaves its agents
+    begins again itself, with the program as it is installed now: the service manager goes on watching it.
+
+    `tell` gets every event from the start on, as it comes; it must not block. `warn` gets one line, before anything
+    starts, if the files are broken and the last good configuration is in force.
     """
     paths = prepare_start(settings)
     lock = ControllerLock(paths.lock)
@@ -87,9 +110,13 @@ def run_city(settings: Settings, *, started: Callable[[Started], None], warn: Wa
     descriptors.raise_limit()
     try:
         record_home(paths.root, host())
-        aio.run(_Process(settings, paths, lock, warn).run(started))
+        process = _Process(settings, paths, lock, warn, tell)
+        aio.run(process.run(started))
     finally:
         lock.release()
+    if process.left and is_service(settings.env, os.getpid()):
+        os.execv(sys.executable, [*program(), "--city", str(paths.root), "daemon", "run"])  # noqa: S606  no shell
+    return process.left
 
 
 @dataclass(frozen=True)
@@ -117,17 +144,29 @@ def run_once(settings: Settings, *, warn: Warn | None = None) -> Pass:
 
 
 class _Process:
-    def __init__(self, settings: Settings, paths: CityPaths, lock: ControllerLock, warn: Warn | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        paths: CityPaths,
+        lock: ControllerLock,
+        warn: Warn | None,
+        tell: Tell | None = None,
+    ) -> None:
         self._settings = settings
         self._paths = paths
         self._lock = lock
         self._warn = warn or _logged
+        self._tells = tell
         self._clock = SystemClock()
         self._ids = IdSource(self._clock)
         self._lifetime = Lifetime(self._clock, "controller")
         self._stop = self._lifetime.told
         self._since: datetime = self._clock.now()
         self._listener = KeptListener()
+
+    @property
+    def left(self) -> bool:
+        return self._lifetime.leaving
 
     async def run(self, started: Callable[[Started], None]) -> None:
         """Run until told to stop. A controller that lost its proof of life starts anew once the database is back."""
@@ -139,14 +178,14 @@ class _Process:
     async def _live(self, started: Callable[[Started], None]) -> None:
         async with AsyncExitStack() as stack:
             controller, report = await self._build(stack)
-            await self._open_control(stack, controller)
+            await self._open_control(stack)
             self._lifetime.on_signals()
             await self._tell("controller.started", controller, {"pid": os.getpid(), "version": __version__})
             stack.push_async_callback(if_possible, self._tell, "controller.stopped", controller, {"pid": os.getpid()})
             heap.settle()
             started(report)
             await self._supervise(controller)
-            if self._stop.is_set():
+            if self._stop.is_set() and not self._lifetime.leaving:
                 await self._stop_sessions()
 
     async def once(self) -> Pass:
@@ -170,22 +209,39 @@ class _Process:
         if found.note is not None:
             self._warn(found.note)
         config = found.config
-        place = self._place = parse_store_url(config.city.store.url, self._paths.runtime)
-        migrate_own(place, self._paths.city_id())
+        place = parse_store_url(config.city.store.url, self._paths.runtime)
+        told = self._begin_on(place)
+        if told is not None:
+            self._warn(told)
         await self._open_beads(stack, found)
         member = self._member = await become_member(stack, self._opened, place, ACTOR, config.city.name)
         store, owner = member.store, member.owner
-        await owners.take_control(store, member.proofs, owner, act=member.act)
+        await owners.take_control(store, member.proofs, owner, ctx=member.context)
         lost_after = config.city.workers.lost_after
         node = await join(member, self._opened, rigs_here(config.city), lost_after=lost_after)
         api = config.city.api
+        section = config.table.get("api")
+        chosen = section is not None and bool(section.get("port"))  # the default port and 0 are nobody's choice
+        self._seen = await store.read(head)
+        host = self._host = DaemonHost(
+            self._opened, store, lambda: self._loops.active, member.wakes, lambda: self._living
+        )
+        self._operations = operations_of(host)
         self._http = HttpServer(
-            self._opened, store, api.host, api.port, lambda: self._loops.active, kept=self._listener
+            self._opened,
+            store,
+            self._operations,
+            api.host,
+            api.port,
+            lambda: self._loops.active,
+            must=chosen,
+            kept=self._listener,
         )
         self._http.open()
         stack.callback(self._http.close)
         me = review.Worker(owner.id, node.name)
-        self._loops = loops_of(self._opened, config.city, store=store, me=me, api_url=lambda: self._http.url)
+        tools = Tools(lambda: self._http.url, self._http.tools_ready)
+        self._loops = loops_of(self._opened, config.city, store=store, me=me, tools=tools)
         stack.push_async_callback(self._loops.close)
         controller = Controller.build(
             config.city,
@@ -203,32 +259,70 @@ class _Process:
         self._store_watch = self._watching(store)
         if self._shared:
             await self._rig_claims.tick()
-        log_synced(await store.transact(self._loops.write, await self._declared(config)))
+        self._loops.tell_synced(await store.transact(self._loops.write, await self._declared(config)))
         self._patrol_parts = await build_patrol(stack, self._opened, config, store, node.name)
         self._config_watch = self._reloading(controller, config)
         self._reloader = self._config_watch.reloader
+        self._loops.inbox.config_problem = lambda: (self._reloader.current.city.name, self._reloader.error)
         await self._reloader.begin(found.problem)
         controller.ticks.phases = self._phases(controller, config)
+        self._verbs = ControlVerbs(
+            self._lifetime,
+            self._since,
+            controller,
+            self._reloader,
+            self._patrol_parts.patrol,
+            self._http,
+            self._store_watch,
+            self._loops,
+            self._paths,
+            again=is_service(self._settings.env, os.getpid()),
+        )
+        self._living = LivingParts(
+            place, member.proofs, self._patrol_parts.patrol, self._loops.agents.sessions, self._verbs
+        )
         controller.ticks.listen(member.wakes)
         self._loops.listen(member.wakes)
         peek = await store.read(overview, self._clock.now())
-        return controller, Started(self._paths, config, str(place), member.took_over, peek)
+        console = None if self._http.url is None else console_url(api.public_url, self._http.url)
+
+        def sign_in() -> str:
+            return link_to(console or "", host.sign_in_link(owner_named(self._settings.actor))[0])
+
+        return controller, Started(
+            self._paths, config, str(place), member.took_over, peek, console, sign_in, api.port, self._http.url
+        )
+
+    def _begin_on(self, place: Place) -> str | None:
+        """Migrate the database and record that it is in use; returns what to tell if the history is in another one.
+
+        Raises EarlierStore, and as `migrate_own` does.
+        """
+        try:
+            empty = migrate_own(place, self._paths.city_id())
+        except StoreLost as error:
+            before = store_record.earlier(self._paths, place)
+            if before is not None:
+                raise store_record.EarlierStore(place, before) from error
+            raise
+        return store_record.begun(self._paths, place, empty=empty)
 
     def _watching(self, store: Store) -> StoreWatch | None:
         """The watch of the database file; None on PostgreSQL, which has no file here."""
-        if not isinstance(store, SqliteStore):
+        file = file_of(store)
+        if file is None:
             return None
         copy = self._paths.runtime / SAVED_COPY
-        return StoreWatch(store, self._clock, lambda: self._lock.in_place, copy)
+        return StoreWatch(file, self._clock, lambda: self._lock.in_place, copy)
 
     async def _open_beads(self, stack: AsyncExitStack, found: InForce) -> None:
-        """Open the bead store before everything that uses it; it is closed after all of that."""
+        """Make the bead store ready before everything that uses it, if it can be; it is closed after all of that."""
         city = self._opened = OpenCity(self._settings, self._paths, self._clock, self._ids)
         city.use(found)
-        try:
-            await asyncio.to_thread(open_beads, city)
-        finally:
-            city.close()
+        own = OpenCity(self._settings, self._paths, self._clock, self._ids)
+        own.use(found)
+        self._bead_readiness = BeadReadiness(own)
+        await self._bead_readiness.begin()
         stack.push_async_callback(if_possible, asyncio.to_thread, close_beads, city)
 
     async def _declared(self, config: LoadedCity) -> Declared:
@@ -252,12 +346,12 @@ class _Process:
                 self._patrol_parts.patrol.swap(agents)
                 controller.ticks.swap(phases, new.city.daemon.patrol_interval)
                 watch.refresh(new.sources)
-                log_synced(reports[0])
+                self._loops.tell_synced(reports[0])
 
             return Candidate(write, swap)
 
         load = partial(load_city, self._paths.root, env=self._settings.env)
-        record = ConfigFiles(self._paths, self._clock)
+        record = CityConfigRecord(ConfigFiles(self._paths, self._clock), self._opened)
         reloader = Reloader(config, load, build, controller.store, self._clock, record=record)
         return ConfigWatch(watch, reloader, controller.ticks)
 
@@ -265,19 +359,11 @@ class _Process:
         agents = agent_phases(self._patrol_parts.patrol)
         own = [*controller.phases(config.city), *self._nodes.phases(config.city)]
         shared = [self._rig_claims.phase(), self._nodes.for_node(self._loops.tidy_phase())] if self._shared else []
-        return [self._config_watch.phase(), *agents, *shared, *own]
+        life = Phase("sign_of_life", self._sign_of_life)
+        return [self._config_watch.phase(), *agents, self._bead_readiness.phase(), *shared, *own, life]
 
-    async def _open_control(self, stack: AsyncExitStack, controller: Controller) -> None:
-        verbs = {
-            "stop": self._verb_stop,
-            "status": self._verb_status(controller),
-            "wake": self._verb_wake(controller),
-            "reload": self._verb_reload(controller),
-            "agents": self._verb_agents,
-            "overview": self._verb_overview(controller),
-            "unquarantine": self._verb_unquarantine,
-            "kill": self._verb_kill,
-        }
+    async def _open_control(self, stack: AsyncExitStack) -> None:
+        verbs: dict[str, Handler] = {**self._verbs.handlers(), "do": partial(asked_by_command, self._operations)}
         server = ControlServer(self._paths.socket, verbs)
         await server.start()
         stack.push_async_callback(server.close)
@@ -288,7 +374,15 @@ class _Process:
             log.get().warning("pid_file.not_written", error=str(error))
         stack.callback(self._paths.pid_file.unlink, missing_ok=True)
 
+    async def _sign_of_life(self) -> int:
+        """The time of the pid file tells when a process was last seen that has died since."""
+        with suppress(OSError):
+            os.utime(self._paths.pid_file)
+        return 0
+
     async def _supervise(self, controller: Controller) -> None:
+        polls = polls_of(self._opened, controller.store)
+        polls.listen(self._member.wakes)
         children = [
             Child("patrol", self._patrol_parts.patrol.run),
             Child("ticks", controller.ticks.loop),
@@ -296,9 +390,19 @@ class _Process:
             Child("http", self._http.run, stop=self._http.stop),
             *([Child("store watch", self._store_watch.loop)] if self._store_watch is not None else []),
             *([Child("vigil", self._peer_watch.loop)] if self._peer_watch is not None else []),
+            *([Child("narrator", self._narrate)] if self._tells is not None else []),
+            Child("polls", polls.loop),
             *self._loops.children(),
         ]
         await self._lifetime.supervise(children)
+
+    async def _narrate(self) -> None:
+        """Pass on every event since the start, once; after a failure it goes on where it was."""
+        async with aclosing(self._host.event_tail.follow(EventFilter(after=self._seen))) as events:
+            async for event in events:
+                self._seen = event.seq
+                if self._tells is not None:
+                    self._tells(event)
 
     async def _stop_sessions(self) -> None:
         """Stop every session that the city started. Raises SessionsLeft for those that do not stop."""
@@ -324,100 +428,12 @@ class _Process:
             return frozenset(name for name, session in seen.items() if session.meta.get(meta.RUN))
 
     async def _tell(self, event_type: str, controller: Controller, payload: Mapping[str, Any]) -> None:
-        fact = Act(ACTOR, self._clock.now()).event(event_type, subject=controller.city.name, payload=dict(payload))
+        fact = acting(ACTOR, self._clock.now()).event(event_type, subject=controller.city.name, payload=dict(payload))
         await controller.store.transact(lambda tx: tx.events.append(fact))
-
-    async def _verb_agents(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
-        patrol = self._patrol_parts.patrol
-        view = View(
-            patrol.roster, patrol.sight, patrol.patrol_history.histories, patrol.verdicts, self._clock.now(), kept=True
-        )
-        return {"agents": agent_rows(view)}
-
-    def _verb_overview(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
-        """All that `lamp status` shows, so that the command need not load what this process has loaded already."""
-        status = self._verb_status(controller)
-
-        async def tell(request: Mapping[str, Any]) -> Mapping[str, Any]:
-            now, paths = self._clock.now(), self._paths
-            known = {
-                "suspended": self._reloader.current.city.workspace.suspended,
-                "controller": await status(request),
-                "agents": (await self._verb_agents(request))["agents"],
-            }
-            recorded = await controller.store.read(on_record, paths.root, now)
-            return await asyncio.to_thread(self._with_nodes, recorded, known)
-
-        return tell
-
-    def _with_nodes(self, recorded: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        city = OpenCity(self._settings, self._paths, self._clock, self._ids)
-        city.__dict__["place"] = self._place  # city.toml may name another store by now, or be broken
-        try:
-            return whole(recorded, city, **known)
-        finally:
-            city.close()
-
-    async def _verb_unquarantine(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._patrol_parts.patrol.patrol_history.cleared(_session(request))
-        self._patrol_parts.patrol.look_soon()
-        return {"ok": True}
-
-    async def _verb_kill(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        killed = await self._patrol_parts.patrol.kill(_session(request), str(request.get("by", "somebody")))
-        return {"killed": killed}
-
-    async def _verb_stop(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._stop.set()
-        return {"ok": True, "pid": os.getpid()}
-
-    def _verb_status(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
-        async def status(_request: Mapping[str, Any]) -> Mapping[str, Any]:
-            last = controller.ticks.last_tick_at
-            return {
-                "running": True,
-                "pid": os.getpid(),
-                "version": __version__,
-                "since": rfc3339(self._since),
-                "last_tick_at": None if last is None else rfc3339(last),
-                "api": self._http.url,
-                "config_error": self._reloader.error,
-                "descriptors": {"open": descriptors.count_open(), "limit": descriptors.limit()},
-                "problems": self._store_problem() | controller.ticks.problems | self._patrol_parts.patrol.problems,
-            }
-
-        return status
-
-    def _store_problem(self) -> dict[str, str]:
-        problem = None if self._store_watch is None else self._store_watch.problem
-        return {} if problem is None else {"database": problem}
-
-    def _verb_reload(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
-        async def reload(_request: Mapping[str, Any]) -> Mapping[str, Any]:
-            answer = self._reloader.asked()
-            controller.ticks.wake_phase("reload")
-            return {"config_error": await answer}
-
-        return reload
-
-    def _verb_wake(self, controller: Controller) -> Callable[[Mapping[str, Any]], Any]:
-        async def wake(_request: Mapping[str, Any]) -> Mapping[str, Any]:
-            controller.ticks.wake_all()
-            return {"ok": True}
-
-        return wake
 
 
 def _logged(note: str) -> None:
     log.get().warning("config.last_good_in_force", note=note)
-
-
-def _session(request: Mapping[str, Any]) -> SessionName:
-    """Raises UsageError."""
-    try:
-        return session_name(str(request.get("session", "")))
-    except ValueError as error:
-        raise UsageError(f"{error}.", hint="`lamp session list` shows those there are.") from error
 
 
 def _nothing(_report: Started) -> None:

@@ -5,8 +5,11 @@ from typing import Any
 from lamplighter.adapters.control import ask
 from lamplighter.adapters.files.city import CityPaths, city_at, find_city
 from lamplighter.adapters.files.lock import controller_pid
+from lamplighter.app.remote import answer_of_daemon
 from lamplighter.app.settings import Settings
-from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.errors import Kind, LampError, Unavailable
+
+ANSWER_S = 5.0
 
 
 def running_status(settings: Settings) -> dict[str, Any] | None:
@@ -18,11 +21,17 @@ def running_status(settings: Settings) -> dict[str, Any] | None:
     if controller_pid(paths.lock) is None:
         return None
     try:
-        return ask(paths.socket, "overview", within=5.0)
-    except Unavailable:  # another version, busy, or without its database
+        found: dict[str, Any] = answer_of_daemon(
+            paths.socket, "city.status", {}, {"name": settings.actor, "run": settings.run}, within=ANSWER_S
+        )
+    except LampError as error:  # another version, busy, or without its database
+        if error.kind is not Kind.UNAVAILABLE:
+            raise
         lost = _lost_database(paths)
         if lost is None:
             return None  # the caller reads the store instead
+    else:
+        return found
     raise Unavailable(
         f"The city runs and its agents are looked after, but its database is lost: {lost}",
         hint="`lamp stop`, put the file or what was saved of it in place, then `lamp daemon start`.",

@@ -13,9 +13,11 @@ from xml.sax.saxutils import escape
 
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.adapters.files.workshop import with_own
+from lamplighter.adapters.processes.child import Call, NotStarted, Output, TookTooLong, run_child_here
 from lamplighter.kit.errors import UsageError
 
 LIMIT = timedelta(seconds=30)
+LABEL = "city.lamplighter."
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,12 @@ def program() -> tuple[str, ...]:
     return (sys.executable, "-m", "lamplighter")
 
 
+def is_service(env: Mapping[str, str], pid: int) -> bool:
+    """Whether the service manager started the process with this id and environment as a city's daemon."""
+    by_systemd = env.get("SYSTEMD_EXEC_PID") == str(pid)  # children of a service inherit the variable too
+    return by_systemd or env.get("XPC_SERVICE_NAME", "").startswith(LABEL)
+
+
 def safe_name(paths: CityPaths) -> str:
     """The city's part of the unit name: its directory's name, and enough of its id to keep two of that name apart."""
     word = re.sub(r"[^a-z0-9]+", "-", paths.root.name.lower()).strip("-") or "city"
@@ -62,8 +70,6 @@ def run_all(commands: tuple[tuple[str, ...], ...], env: Mapping[str, str]) -> li
 
 def _failure(command: tuple[str, ...], env: Mapping[str, str]) -> str | None:
     """Run the command; returns why it failed, None if it did not."""
-    from lamplighter.adapters.processes.child import Call, NotStarted, Output, TookTooLong, run_child_here
-
     try:
         ended = run_child_here(Call(command, None, env, LIMIT, output=Output.END))
     except (NotStarted, TookTooLong) as error:
@@ -76,7 +82,10 @@ def _systemd(paths: CityPaths, env: Mapping[str, str], *, system: bool) -> Unit:
     folder = Path("/etc/systemd/system") if system else _config_home(env) / "systemd/user"
     control = ("systemctl",) if system else ("systemctl", "--user")
     user = f"User={env.get('USER') or os.getuid()}\n" if system else ""
-    command = " ".join(_quoted(word) for word in (*program(), "--city", str(paths.root), "daemon", "run"))
+    run, again = (
+        " ".join(_quoted(word) for word in (*program(), "--city", str(paths.root), "daemon", verb))
+        for verb in ("run", "restart")
+    )
     content = f"""\
 [Unit]
 Description=Lamplighter: the city {paths.root}
@@ -84,7 +93,9 @@ After=network.target
 
 [Service]
 Type=simple
-{user}ExecStart={command}
+{user}ExecStart={run}
+# A reload replaces the daemon, as the same process, and keeps agents and runs; a restart is a stop and a start.
+ExecReload={again}
 WorkingDirectory={str(paths.root).replace("%", "%%")}
 Environment={_quoted(f"PATH={with_own(env.get('PATH', os.defpath))}")}
 StandardOutput=append:{str(paths.log).replace("%", "%%")}
@@ -105,7 +116,7 @@ WantedBy={"multi-user.target" if system else "default.target"}
 
 
 def _launchd(paths: CityPaths, env: Mapping[str, str], *, system: bool) -> Unit:
-    label = f"city.lamplighter.{safe_name(paths)}"
+    label = f"{LABEL}{safe_name(paths)}"
     folder = (
         Path("/Library/LaunchDaemons") if system else Path(env.get("HOME", "~")).expanduser() / "Library/LaunchAgents"
     )

@@ -7,14 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths
+from lamplighter.adapters.sessions.tmux.words import socket_path
+from lamplighter.app.no_sessions import SESSION_HOMES
 from lamplighter.domain.city.model import City
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import UsageError
 from lamplighter.kit.ids import IdSource
+from lamplighter.kit.on_demand import load
 from lamplighter.ports.sessions import SessionProvider
 
 _SCRIPT = "exec:"
-_HOMES = {"subprocess": "sessions", "tmux": "sessions-tmux"}
+_PROVIDERS = {
+    "subprocess": "lamplighter.adapters.sessions.local.provider:SubprocessProvider",
+    "tmux": "lamplighter.adapters.sessions.tmux.provider:TmuxProvider",
+    _SCRIPT: "lamplighter.adapters.sessions.exec.provider:ExecProvider",
+    "fake": "lamplighter.adapters.sessions.fake:FakeProvider",
+    "fail": "lamplighter.adapters.sessions.fail:FailProvider",
+}
 
 
 def provider_name(city: City, env: Mapping[str, str]) -> str:
@@ -34,34 +43,30 @@ def open_provider(
 
 def used_here(paths: CityPaths) -> tuple[str, ...]:
     """The local providers that have ever started sessions of this city."""
-    return tuple(name for name, folder in _HOMES.items() if (paths.runtime / folder).is_dir())
+    return tuple(name for name, folder in SESSION_HOMES.items() if (paths.runtime / folder).is_dir())
 
 
 def open_named(name: str, paths: CityPaths, env: Mapping[str, str], *, clock: Clock, ids: IdSource) -> SessionProvider:
     """Raises UsageError for an unknown provider. Adapters are imported only when they are used."""
     city_id = paths.city_id()
-    if name == "subprocess":
-        from lamplighter.adapters.sessions.local.provider import SubprocessProvider
-
-        return SubprocessProvider(paths.runtime / _HOMES[name], city=city_id, clock=clock, ids=ids)
-    if name == "tmux":
-        from lamplighter.adapters.sessions.tmux.provider import TmuxProvider
-
-        root, socket = paths.runtime / _HOMES[name], tmux_socket(paths, env)
-        return TmuxProvider(root, socket, city=city_id, clock=clock, ids=ids, environ=env)
-    if name.startswith(_SCRIPT):
-        from lamplighter.adapters.sessions.exec.provider import ExecProvider
-
-        return ExecProvider(_script(paths, name, env), city=city_id, clock=clock, ids=ids, env=env)
-    if name == "fake":
-        from lamplighter.adapters.sessions.fake import FakeProvider
-
-        return FakeProvider(clock, ids, city=city_id)
-    if name == "fail":
-        from lamplighter.adapters.sessions.fail import FailProvider
-
-        return FailProvider()
-    raise UsageError(f"There is no session provider `{name}` here.", hint="Set another in [session] of city.toml.")
+    kind = _SCRIPT if name.startswith(_SCRIPT) else name
+    if kind not in _PROVIDERS:
+        raise UsageError(f"There is no session provider `{name}` here.", hint="Set another in [session] of city.toml.")
+    adapter = load(_PROVIDERS[kind])
+    made: SessionProvider
+    match kind:
+        case "subprocess":
+            made = adapter(paths.runtime / SESSION_HOMES[name], city=city_id, clock=clock, ids=ids)
+        case "tmux":
+            root, socket = paths.runtime / SESSION_HOMES[name], tmux_socket(paths, env)
+            made = adapter(root, socket, city=city_id, clock=clock, ids=ids, environ=env)
+        case "fake":
+            made = adapter(clock, ids, city=city_id)
+        case "fail":
+            made = adapter()
+        case _:
+            made = adapter(_script(paths, name, env), city=city_id, clock=clock, ids=ids, env=env)
+    return made
 
 
 def setup_env(paths: CityPaths, city: City, env: Mapping[str, str]) -> dict[str, str]:
@@ -70,8 +75,6 @@ def setup_env(paths: CityPaths, city: City, env: Mapping[str, str]) -> dict[str,
 
 
 def tmux_socket(paths: CityPaths, env: Mapping[str, str]) -> Path:
-    from lamplighter.adapters.sessions.tmux.words import socket_path
-
     runtime = Path(env.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
     return socket_path(paths.runtime, paths.city_id(), runtime)
 

@@ -24,6 +24,25 @@ class Settings:
     run: str | None
     env: Mapping[str, str]
 
+    @property
+    def session(self) -> str | None:
+        """The id of the session in which this process runs, if it is one of the city's."""
+        return self.env.get("LAMP_SESSION_ID") or None
+
+    def completion(self, run: str) -> str | None:
+        """The id under which that run is to be completed, if this process belongs to it."""
+        return self.env.get("LAMP_COMPLETION_ID") or None if run == self.run else None
+
+    @property
+    def agent(self) -> str | None:
+        """The agent in whose session this process runs, if it is one's."""
+        return self.env.get("LAMP_AGENT") or self.env.get("GC_AGENT") or None
+
+    @property
+    def rig(self) -> str | None:
+        """The rig in which this process works, if it is an agent's."""
+        return self.env.get("LAMP_RIG") or self.env.get("GC_RIG") or None
+
 
 def from_environment(city: str | None = None) -> Settings:
     """Flags override the environment; inside a session the environment names the actor and the run."""
@@ -37,6 +56,11 @@ def from_environment(city: str | None = None) -> Settings:
         run=env.get("LAMP_RUN_ID") or None,
         env=env,
     )
+
+
+def wants_no_colour() -> bool:
+    """Whether the environment asks for texts without colours, by NO_COLOR or for a terminal that has none."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def store_wait(env: Mapping[str, str]) -> float:

@@ -12,7 +12,7 @@ from lamplighter.kit import aio
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services import nodes, owners
-from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.engine import Wakes
 from lamplighter.store.url import open_proofs, open_store
 
 
@@ -46,6 +46,7 @@ async def _stop_each(city: OpenCity, names: list[str], within: timedelta) -> lis
         try:
             if await provider.seen():
                 done.append(await _stop(city, name, provider, within))
+            await provider.cleanup()  # a killed controller may have left more than its sessions
         finally:
             await provider.close()
     return done

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lamplighter.store.engine.datagrams import topics
-from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.engine import Wakes, topics
 from lamplighter.store.url import Place, SqliteUrl, datagrams_of
 
 LONGEST = 4096

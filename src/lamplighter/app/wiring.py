@@ -1,4 +1,4 @@
-"""`OpenCity`: a located city whose configuration, store and beads are opened when first used."""
+"""`OpenCity`: a located city whose configuration and store are opened when first used."""
 
 import contextlib
 import os
@@ -9,23 +9,23 @@ from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths, city_at, find_city
 from lamplighter.adapters.files.city_id import CopiedCity, original_of
+from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.app.read_only import ReadOnlyStore
 from lamplighter.app.settings import Settings
-from lamplighter.domain.acts import Act
+from lamplighter.domain.access import owner
 from lamplighter.kit import toml_text
 from lamplighter.kit.clock import Clock, SystemClock
-from lamplighter.kit.errors import LampError, NotFound
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
+from lamplighter.services.context import Context
 from lamplighter.store.tx import DirectStore
 from lamplighter.store.url import Place, PostgresUrl, open_direct, parse_store_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.app.config_in_force import InForce
-    from lamplighter.domain.beads.formulas import Formula
     from lamplighter.domain.city.loaded import LoadedCity
-    from lamplighter.ports.beads import BeadStore
-    from lamplighter.store.engine.patience import Patience
+    from lamplighter.store.patience import Patience
 
 
 def _say_nothing(_note: str) -> None:
@@ -44,6 +44,8 @@ class OpenCity:
     clock: Clock
     ids: IdSource
     warn: Callable[[str], None] = _say_nothing
+    progress: Callable[[str], None] = _say_nothing
+    """Gets a line now and then about how far long work has come."""
     patience: "Patience | None" = None
     """How long the store waits for an unreachable database; None does not wait."""
 
@@ -54,9 +56,9 @@ class OpenCity:
 
     @cached_property
     def in_force(self) -> "InForce":
-        from lamplighter.app.config_in_force import in_force
+        from lamplighter.app.config_in_force import in_force, refused
 
-        found = in_force(self.paths.root, self.settings.env, refused=self._refused())
+        found = in_force(self.paths.root, self.settings.env, refused=refused(self.paths))
         if found.note is not None:
             self.warn(found.note)
         return found
@@ -70,18 +72,6 @@ class OpenCity:
         for name in ("config", "in_force"):
             self.__dict__.pop(name, None)
 
-    def _refused(self) -> str | None:
-        """Why the running daemon keeps the old configuration although the files are valid; None if it does not."""
-        if not self.paths.rejected.exists():
-            return None
-        from lamplighter.adapters.files.last_good import rejected
-        from lamplighter.adapters.files.lock import controller_pid
-
-        noted = rejected(self.paths.rejected)
-        if noted is None or not noted.readable or controller_pid(self.paths.lock) is None:
-            return None
-        return noted.reason
-
     def look_for_problems(self) -> None:
         """Warn of a rejected configuration also in commands that do not use the configuration."""
         if self.is_questioned:
@@ -94,7 +84,7 @@ class OpenCity:
 
         That is so if it is loaded already, or if the daemon has rejected the files.
         """
-        return "in_force" in self.__dict__ or self.paths.rejected.exists()
+        return "in_force" in self.__dict__ or os.path.exists(self.paths.rejected)  # noqa: PTH110  false for what may not be read
 
     @cached_property
     def place(self) -> Place:
@@ -120,6 +110,11 @@ class OpenCity:
             return None
         return found.root
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether a controller runs the city."""
+        return controller_pid(self.paths.lock) is not None
+
     def warn_of_copy(self) -> None:
         if self.original is not None:
             refusal = CopiedCity(self.paths.root, self.original)
@@ -133,47 +128,19 @@ class OpenCity:
     def _direct(self, city_id: str) -> DirectStore:
         if self.patience is None:
             return open_direct(self.place, city_id)
-        from lamplighter.store.engine.patience import PatientStore
+        from lamplighter.store.patience import PatientStore
 
         return PatientStore(lambda: open_direct(self.place, city_id), self.patience)
 
-    @cached_property
-    def beads(self) -> "BeadStore":
-        from lamplighter.app.beads import bead_store
-
-        return bead_store(self)
-
-    def load_config(self, *, strict: bool = False) -> "LoadedCity":
-        """Load the files again. Raises ConfigInvalid with every problem; `strict` counts notes as problems."""
-        from lamplighter.adapters.files.layers import load_city
-
-        return load_city(self.paths.root, env=self.settings.env, strict=strict)
-
-    def act(self, actor: str | None = None) -> Act:
-        return Act(actor=actor or self.settings.actor, at=self.clock.now(), run=self.settings.run)
-
-    def prefix(self, rig: str | None = None) -> str:
-        """The prefix of bead ids: the rig's, or the city's own."""
-        wanted = rig or self.settings.env.get("LAMP_RIG") or self.settings.env.get("GC_RIG")
-        if not wanted:
-            return self.config.city.prefix
-        found = self.config.city.rig(wanted)
-        if found is None:
-            raise NotFound(f"There is no rig `{wanted}`.", hint="`lamp rig list` shows those there are.")
-        return found.prefix
+    def context(self, actor: str | None = None) -> Context:
+        return Context(owner(actor or self.settings.actor, self.settings.run), self.clock.now(), self.ids)
 
     def formula_layers(self, rig: str | None = None) -> Sequence[Path]:
         layers = self.config.city.layers
         return layers.of(rig) if rig else layers.city
 
-    def formula(self, name: str, rig: str | None = None) -> "Formula":
-        from lamplighter.adapters.files.formulas import read_formula
-
-        return read_formula(name, self.formula_layers(rig))
-
     def close(self) -> None:
         """Close the store; it is opened again at the next use."""
-        self.__dict__.pop("beads", None)
         store: DirectStore | None = self.__dict__.pop("store", None)
         if store is not None:
             store.close()
@@ -209,7 +176,7 @@ def open_city(
     settings: Settings, *, warn: Callable[[str], None] | None = None, patience: "Patience | None" = None
 ) -> OpenCity:
     clock = SystemClock()
-    return OpenCity(settings, locate(settings), clock, IdSource(clock), warn or _say_nothing, patience)
+    return OpenCity(settings, locate(settings), clock, IdSource(clock), warn or _say_nothing, patience=patience)
 
 
 def host() -> str:

@@ -10,9 +10,11 @@ from lamplighter.adapters.files.last_good import ConfigFiles
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.adapters.files.watch import Watch
-from lamplighter.app.automations import loops_of, rules_of
+from lamplighter.app.automation_loops import Tools, loops_of
+from lamplighter.app.automations import rules_of
 from lamplighter.app.config_in_force import InForce, in_force
 from lamplighter.app.config_watch import ConfigWatch
+from lamplighter.app.daemon_host import WorkerHost, operations_of
 from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime
 from lamplighter.app.membership import Membership, become_member, join, peer_watch, rigs_here
@@ -109,11 +111,15 @@ class _Worker:
     async def _build(self, stack: AsyncExitStack, member: Membership, node: Node, config: LoadedCity) -> list[Child]:
         """Build the children in their starting order; `stack` undoes what is opened here."""
         opened, city = self._opened, config.city
-        http = HttpServer(opened, member.store, LOOPBACK, 0, lambda: loops.active, shared=True, kept=self._listener)
+        operations = operations_of(WorkerHost(opened, member.store, lambda: loops.active, member.wakes))
+        http = HttpServer(
+            opened, member.store, operations, LOOPBACK, 0, lambda: loops.active, shared=True, kept=self._listener
+        )
         http.open()
         stack.callback(http.close)
         me = review.Worker(member.owner.id, node.name)
-        loops = loops_of(opened, city, store=member.store, me=me, api_url=lambda: http.url)
+        tools = Tools(lambda: http.url, http.tools_ready)
+        loops = loops_of(opened, city, store=member.store, me=me, tools=tools)
         stack.push_async_callback(loops.close)
         rig_claims = RigClaims(member.store, loops.active, me, self._rigs)
         await rig_claims.tick()
@@ -136,7 +142,9 @@ class _Worker:
         """The phases of a tick; without a controller the oldest worker does the duties for the whole city too."""
         upkeep = Housekeeping(member.store, member.proofs, self._opened.clock, member.owner.id, actor=KIND)
         shared = LeaderDuties(member.store, self._opened.clock, self._opened.ids, rig_claims.me)
-        for_city = [*loops.endings(city), *shared.phases(city), *loops.upkeep().of_city(city)]
+        for_city = [
+            *loops.endings(city), *shared.phases(city), *loops.inbox.phases(), *loops.upkeep().of_city(city),
+        ]  # fmt: skip
         for_node = [*loops.upkeep().of_node(city), loops.tidy_phase()]
         return [
             Phase("clock", upkeep.check_clock),

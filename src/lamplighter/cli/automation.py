@@ -1,62 +1,48 @@
 """`lamp automation`: work that fires when it is due."""
 
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.automation_options import definition_of, definition_options
-from lamplighter.cli.base import city, group
+from lamplighter.cli.automation_options import definition_of, definition_options, trigger_of, whole_path
+from lamplighter.cli.automation_views import (
+    explained,
+    listed,
+    show_times,
+    shown,
+    shown_cursor,
+    shown_history,
+    shown_notes,
+    tell_deleted,
+    tell_suspension,
+    tells,
+)
+from lamplighter.cli.completing import names
+from lamplighter.cli.numbers import Whole
+from lamplighter.cli.operations import Subject, carries_out, do
+from lamplighter.cli.output import Col
 from lamplighter.kit import json_text
 from lamplighter.kit.errors import UsageError
+from lamplighter.kit.shapes import to_json
 
-automation = group("Work that fires when it is due: by time, condition, event, or by hand.")
-
-NAME = click.argument("name")
+NAME = click.argument("name", shell_complete=names("automation"))
 PAYLOAD_HINT = 'Such as --payload \'{"branch": "main"}\'.'
-RIG = click.option("--rig", help="The automation of this rig; the same as NAME:rig:RIG.")
+RIG = click.option("--rig", help="The automation of this rig; the same as NAME:rig:RIG.", shell_complete=names("rig"))
 
 
-@automation.command("list")
-@click.option("--rig", help="Only those of this rig.")
-def list_automations(rig: str | None) -> None:
-    """Every automation: what it does, when it fires, whether it is on."""
-    from lamplighter.app.automation_commands import listed
-
-    rows = listed(city(), rig=rig)
-    columns = {
-        "NAME": "scoped_name", "STATE": "standing", "FIRES": "fires", "ACTION": "does", "NEXT": "next", "LAST": "last",
-    }  # fmt: skip
-    shown = rows if output.wants_json() else [row | _at_a_glance(row) for row in rows]
-    output.table(shown, columns, empty="No automations. `lamp automation templates` shows where to start.")
-
-
-@automation.command("show")
-@NAME
-@RIG
-def show(name: str, rig: str | None) -> None:
-    """One automation in full."""
-    from lamplighter.app.automation_commands import shown
-
-    value = shown(city(), scoped(name, rig))
-    peek = _at_a_glance(value)
-    output.fields(
-        value,
-        {
-            "Name": value["scoped_name"],
-            "Description": value["description"],
-            "State": peek["standing"],
-            "Why disabled": value["disabled_reason"],
-            "Fires": peek["fires"],
-            "Next": peek["next"],
-            "Last fired": peek["last"],
-            "Action": peek["does"],
-            "Policies": value["policies"],
-            "Source": value["path"] or value["source"],
-            "Problems": value["problems"],
-        },
-    )
+automation = Subject(
+    "automation",
+    "Work that fires when it is due: by time, condition, event, or by hand.",
+    {
+        "list": listed, "show": shown, "next": show_times, "explain": explained, "history": shown_history,
+        "enable": tells("Enabled"), "disable": tells("Disabled"), "suspend": tell_suspension, "resume": tell_suspension,
+        "delete": tell_deleted, "notes": shown_notes, "cursor": shown_cursor,
+    },
+)  # fmt: skip
 
 
 @automation.command("run")
@@ -64,222 +50,216 @@ def show(name: str, rig: str | None) -> None:
 @RIG
 @click.option("--payload", metavar="JSON", help="Data for the action, in its trigger file.")
 @click.option("--key", help="A repeated request with the same key starts no second run.")
-@click.option("--wait", is_flag=True, help="Wait for its end; exit 1 unless it succeeded.")
-def run(name: str, rig: str | None, payload: str | None, key: str | None, wait: bool) -> None:  # noqa: FBT001
+@click.option("--wait", is_flag=True, help="Show what it prints, to its end or that of its last retry; exit 1 if bad.")
+@click.option("--verbose", "-v", is_flag=True, help="With --wait: also each step of the run.")
+@carries_out("automation.run")
+def run(name: str, rig: str | None, payload: str | None, key: str | None, *, wait: bool, verbose: bool) -> None:
     """Run it now, whatever its triggers say; their times stay as they are.
 
     Without a running daemon the run is worked in this very process.
     """
-    from lamplighter.app.inline_run import run_automation
-    from lamplighter.cli.run import finish
-    from lamplighter.services.automations.firing import ByHand
+    from lamplighter.cli.run_following import fire
+    from lamplighter.services.automations.operations import RUN_AUTOMATION, RunAutomation
 
-    opened = city()
-    row, left_to_daemon = run_automation(opened, ByHand(scoped(name, rig), payload=_payload(payload), key=key))
-    finish(opened, row.run.id, here=not left_to_daemon, wait=wait)
+    ask = RunAutomation(name, rig, payload=_payload(payload), key=key)
+    fire(RUN_AUTOMATION, ask, wait=wait, verbose=verbose)
 
 
 @automation.command("check")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names("automation"))
 @RIG
+@carries_out("automation.check")
 def check(name: str | None, rig: str | None) -> None:
     """What is due now, and why or why not. Exits 0 when something is due, else 1."""
-    from lamplighter.app.automation_commands import checked
+    from lamplighter.services.automations.queries import CHECK, CheckAutomations
 
-    rows = checked(city(), None if name is None else scoped(name, rig))
-    columns = {"NAME": "scoped_name", "TRIGGER": "trigger", "DUE": "due", "REASON": "reason", "NEXT": "next"}
-    shown = rows
-    if not output.wants_json():
-        shown = [row | {"due": "yes" if row["due"] else "no", "next": output.local(row["next_due_at"])} for row in rows]
-    output.table(shown, columns, empty="No automations.")
-    if not any(row["due"] for row in rows):
-        click.get_current_context().exit(1)
-
-
-@automation.command("next")
-@click.argument("name", required=False)
-@RIG
-@click.option("--count", default=10, show_default=True, type=click.IntRange(1, 1000), help="At most so many.")
-@click.option("--days", default=366.0, show_default=True, type=click.FloatRange(min=0), help="Look so far ahead.")
-def next_times(name: str | None, rig: str | None, count: int, days: float) -> None:
-    """When timed automations fire next, in order. Conditions and events cannot be foretold."""
-    from lamplighter.app.automation_commands import upcoming
-
-    opened = city()
-    wanted = None if name is None else scoped(name, rig)
-    show_times(upcoming(opened, start=opened.clock.now(), days=days, name=wanted, limit=count))
-
-
-@automation.command("explain")
-@NAME
-@RIG
-def explain(name: str, rig: str | None) -> None:
-    """Why it did or did not fire, and when it will: gate, policy, suspension, previous run."""
-    from lamplighter.app.automation_commands import explained
-
-    scoped_name = scoped(name, rig)
-    sentences = list(explained(city(), scoped_name))
-    output.record({"scoped_name": scoped_name, "sentences": sentences}, "\n".join(sentences))
-
-
-@automation.command("history")
-@NAME
-@RIG
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most so many.")
-def history(name: str, rig: str | None, limit: int) -> None:
-    """Every slot and what became of it: fired, late, missed, skipped and why; newest first."""
-    from lamplighter.app.automation_commands import history as found
-
-    rows = found(city(), scoped(name, rig), limit=limit)
+    found = do(CHECK, CheckAutomations(name, rig))
+    rows = [to_json(one) for one in found]
     columns = {
-        "AT": "at", "TRIGGER": "trigger", "STATUS": "status", "REASON": "reason", "TIMES": "count", "RUN": "run",
-        "ENDED": "run_state",
+        "NAME": "scoped_name", "TRIGGER": "trigger", "DUE": Col("due", "state"), "NEXT": Col("next_due_at", "when"),
+        "REASON": "reason",
     }  # fmt: skip
-    shown = rows if output.wants_json() else [row | {"at": output.local(row["last_at"])} for row in rows]
-    output.table(shown, columns, empty="Nothing yet.")
+    if not output.wants_json():
+        rows = [row | {"due": "yes" if row["due"] else "no"} for row in rows]
+    output.table(rows, columns, empty="No automations.")
+    if not any(one.due for one in found):
+        click.get_current_context().exit(1)
 
 
 @automation.command("create")
 @click.argument("name", required=False)
 @click.option("--template", metavar="ID", help="Start from a template; made disabled, for you to enable.")
-@click.option("--path", type=click.Path(path_type=Path, file_okay=False), help="Where an agent works.")
+@click.option("--path", metavar="DIRECTORY", help="Where an agent works.")
 @definition_options
-def create(name: str | None, template: str | None, path: Path | None, **options: Any) -> None:
+@carries_out("automation.create")
+def create(name: str | None, template: str | None, path: str | None, **options: Any) -> None:
     """Create an automation in the store.
 
     Such as: lamp automation create tidy --exec 'make tidy' --daily 03:30
     """
-    from lamplighter.app.automation_commands import create as make
-    from lamplighter.app.automation_commands import create_from_template
+    from lamplighter.services.automations.operations import CREATE, CreateAutomation, ModeMissing
 
-    opened = city()
-    if template is not None:
-        value = create_from_template(opened, template, name=name, path=path, rig=options["rig"])
-    elif name is None:
+    if name is None and template is None:
         raise UsageError("Give the automation a name, or name a --template.")
-    else:
-        body = {"name": name, **definition_of(options, path)}
-        value = make(opened, body)
-    _told(value, "Created")
+    body = definition_of(options, path if template is None else None)
+    if template is None:
+        body |= _trigger_asked(body)
+        _need_action(body)
+    if name is not None:
+        body = {"name": name, **body}
+    if template is not None and path is not None:
+        body["path"] = whole_path(path)
+    ask = CreateAutomation(body, template)
+    try:
+        made = do(CREATE, ask)
+    except UsageError as error:  # one from another machine has the name of its class only
+        if type(error).__name__ != ModeMissing.__name__ or not sys.stdin.isatty() or output.wants_json():
+            raise
+        made = do(CREATE, CreateAutomation(_with_mode(body, error.message.splitlines()[1:]), template))
+    tells("Created")(made, None)
+
+
+def _with_mode(body: dict[str, Any], told: Sequence[str]) -> dict[str, Any]:
+    """The definition with the mode that the person at the terminal chooses."""
+    from lamplighter.domain.city.modes import offered
+
+    click.echo("What may the agent do without asking?", err=True)
+    for line in told:
+        click.echo(f"  {line}", err=True)
+    mode = click.prompt("Mode", type=click.Choice(offered(told)), err=True)
+    return {**body, "agent": {**body["agent"], "mode": mode}}
+
+
+TRIGGERS = {
+    "cooldown": ("whenever so much time has passed", "1h"),
+    "daily": ("every day at a time", "03:30"),
+    "weekly": ("every week", "mon 09:00"),
+    "hourly": ("every hour at a minute", ":05"),
+    "cron": ("by a cron line", "30 8 * * mon-fri"),
+    "once": ("once", "2026-12-01T09:00+01:00"),
+    "condition": ("when a command succeeds", "test -s inbox.txt"),
+    "event": ("on an event", "bead.*"),
+    "manual": ("only by hand", ""),
+}
+
+
+def _trigger_asked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The trigger, asked of the person at the terminal where none was given. Raises UsageError elsewhere."""
+    if "gate" in body or "triggers" in body:
+        return {}
+    if output.wants_json() or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        options = ", ".join(f"--{name}" for name in TRIGGERS)
+        raise UsageError("It is not said when it fires.", hint=f"Give one of {options}; such as --daily 03:30.")
+    click.echo("When shall it fire?")
+    for number, (name, (what, such)) in enumerate(TRIGGERS.items(), 1):
+        click.echo(f"  {number}  {what}{f', such as {such}' if such else ''}  (--{name})")
+    chosen = list(TRIGGERS)[click.prompt("Number", type=Whole(1, len(TRIGGERS))) - 1]
+    if chosen == "manual":
+        return trigger_of({"manual": True})
+    return trigger_of({chosen: click.prompt(TRIGGERS[chosen][0].capitalize(), type=str)})
+
+
+def _need_action(body: Mapping[str, Any]) -> None:
+    if not {"exec", "formula", "agent", "action"} & set(body):
+        raise UsageError(
+            "It is not said what it does.", hint="Give --exec COMMAND, --prompt TEXT for an agent, or --formula NAME."
+        )
 
 
 @automation.command("edit")
 @NAME
-@click.option("--path", type=click.Path(path_type=Path, file_okay=False), help="Where an agent works.")
+@click.option("--path", metavar="DIRECTORY", help="Where an agent works.")
 @definition_options
-def edit(name: str, path: Path | None, **options: Any) -> None:
+@carries_out("automation.edit")
+def edit(name: str, path: str | None, **options: Any) -> None:
     """Change a stored automation: only what is named changes."""
-    from lamplighter.app.automation_commands import edit as change
+    from lamplighter.services.automations.operations import EDIT, EditAutomation
 
     rig = options.pop("rig")
     changes = definition_of({**options, "rig": None}, path)
     if not changes:
         raise UsageError("Name what is to change.", hint="Such as --cron '0 9 * * mon' or --set timeout=10m.")
-    _told(change(city(), scoped(name, rig), changes), "Changed")
+    tells("Changed")(do(EDIT, EditAutomation(name, rig, changes)), None)
 
 
-@automation.command("enable")
-@NAME
-@RIG
-def enable(name: str, rig: str | None) -> None:
-    """Let it fire; its count of failures starts anew."""
-    from lamplighter.app.automation_commands import switch
+@automation.command("preview")
+@click.argument("name", required=False)
+@click.option(
+    "--of", metavar="NAME", help="The stored automation that it would change.", shell_complete=names("automation")
+)
+@click.option("--path", metavar="DIRECTORY", help="Where an agent works.")
+@click.option("--count", default=5, type=Whole(1, 100), help="At most so many times.")
+@definition_options
+@carries_out("automation.preview")
+def preview(name: str | None, of: str | None, path: str | None, count: int, **options: Any) -> None:
+    """What an automation would be, and when it would fire; nothing is stored. Exits 1 for one that is not right.
 
-    _told(switch(city(), scoped(name, rig), enabled=True), "Enabled")
+    Such as: lamp automation preview tidy --exec 'make tidy' --daily 03:30
+    """
+    from lamplighter.services.automations.previewing import PREVIEW, PreviewAutomation
 
-
-@automation.command("disable")
-@NAME
-@RIG
-def disable(name: str, rig: str | None) -> None:
-    """Keep it from firing; it can still be run by hand."""
-    from lamplighter.app.automation_commands import switch
-
-    _told(switch(city(), scoped(name, rig), enabled=False), "Disabled")
-
-
-@automation.command("suspend")
-@NAME
-@RIG
-def suspend(name: str, rig: str | None) -> None:
-    """Hold it back for a while: times that pass are on record, events wait, and nobody can run it."""
-    _suspend(scoped(name, rig), suspended=True)
-
-
-@automation.command("resume")
-@NAME
-@RIG
-def resume(name: str, rig: str | None) -> None:
-    """Lift its suspension."""
-    _suspend(scoped(name, rig), suspended=False)
-
-
-@automation.command("delete")
-@NAME
-@RIG
-def delete(name: str, rig: str | None) -> None:
-    """Delete a stored automation; its runs stay in history."""
-    from lamplighter.app.automation_commands import delete as remove
-
-    scoped_name = scoped(name, rig)
-    remove(city(), scoped_name)
-    output.record({"scoped_name": scoped_name, "deleted": True}, f"Deleted {scoped_name}.")
+    body = definition_of(options, path)
+    found = do(PREVIEW, PreviewAutomation(body if name is None else {"name": name, **body}, of, count))
+    if output.wants_json():
+        output.record(to_json(found), "")
+    else:
+        for problem in found.problems:
+            click.echo(f"{problem.key}: {problem.message}")
+        for trigger in found.triggers:
+            click.echo(trigger.human_schedule)
+        for one in found.next:
+            click.echo(f"  {one.local.replace('T', ' ')} {one.zone}")
+        click.echo(f"\n{found.toml}" if found.toml else "", nl=False)
+    if found.problems:
+        click.get_current_context().exit(1)
 
 
 @automation.command("templates")
+@carries_out("automation.templates")
 def templates() -> None:
     """Starting points: `lamp automation create NAME --template ID --path DIR`."""
-    from lamplighter.app.automation_commands import templates as found
+    from lamplighter.services.automations.queries import ListTemplates, list_templates
 
-    output.table(found(), {"ID": "id", "FIRES": "badge", "DESCRIPTION": "description"}, empty="")
+    # They are part of the program: this command needs no city.
+    found = [to_json(one) for one in list_templates(None, ListTemplates(), None)]
+    output.table(found, {"ID": "id", "FIRES": "badge", "DESCRIPTION": "description"}, empty="")
 
 
 @automation.command("export")
 @NAME
 @RIG
 @click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Write it there instead of printing it.")
+@carries_out("automation.export")
 def export(name: str, rig: str | None, to: Path | None) -> None:
     """The automation.toml that says the same."""
-    from lamplighter.app.automation_commands import exported
+    from lamplighter.services.automations.queries import EXPORT, ExportAutomation
 
-    text = exported(city(), scoped(name, rig))
+    found = do(EXPORT, ExportAutomation(name, rig))
     if to is None:
-        output.record({"toml": text}, text.rstrip("\n"))
+        output.record(to_json(found), found.toml.rstrip("\n"))
         return
     if to.exists():
         raise UsageError(f"{to} exists already.", hint="Choose another file; nothing was written.")
-    to.write_text(text, encoding="utf-8")
-    output.record({"toml": text, "file": str(to)}, f"Wrote {to}.")
+    to.write_text(found.toml, encoding="utf-8")
+    output.record(to_json(found) | {"file": str(to)}, f"Wrote {to}.")
 
 
 @automation.command("import")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--name", help="Its name; the file's directory or name when left out.")
 @click.option("--rig", help="The rig it belongs to.")
-def import_(file: Path, name: str | None, rig: str | None) -> None:
-    """A stored automation from an automation.toml."""
-    from lamplighter.app.automation_commands import imported
+@click.option("--disabled", is_flag=True, help="Do not let it fire yet.")
+@carries_out("automation.import")
+def import_(file: Path, name: str | None, rig: str | None, *, disabled: bool) -> None:
+    """A stored automation from an automation.toml; it fires at once unless the file or --disabled says otherwise."""
+    from lamplighter.services.automations.operations import IMPORT, ImportAutomation, NotToml
 
-    _told(imported(city(), file, name=name, rig=rig), "Imported")
-
-
-def _suspend(scoped_name: str, *, suspended: bool) -> None:
-    from lamplighter.app.automation_commands import suspend as switch
-
-    changed = switch(city(), scoped_name, suspended=suspended)
-    word = "suspended" if suspended else "not suspended"
-    text = f"{scoped_name} is {word} now." if changed else f"{scoped_name} was {word} already."
-    output.record({"scoped_name": scoped_name, "suspended": suspended, "changed": changed}, text)
-
-
-def scoped(name: str, rig: str | None) -> str:
-    return f"{name}:rig:{rig}" if rig and ":rig:" not in name else name
-
-
-def show_times(rows: list[dict[str, Any]]) -> None:
-    shown = rows if output.wants_json() else [row | {"when": row["local"].replace("T", " ")} for row in rows]
-    columns = {"WHEN": "when", "ZONE": "zone", "NAME": "scoped_name", "TRIGGER": "trigger"}
-    output.table(shown, columns, empty="Nothing timed is due in that span.")
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except ValueError as error:
+        raise NotToml(str(file), error) from error
+    named = name or (file.parent.name if file.name == "automation.toml" else file.stem)
+    tells("Imported")(do(IMPORT, ImportAutomation(text, named, rig, str(file), disabled)), None)
 
 
 def _payload(text: str | None) -> dict[str, Any]:
@@ -292,46 +272,6 @@ def _payload(text: str | None) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError("The payload is not a JSON object.", hint=PAYLOAD_HINT)
     return value
-
-
-def _told(value: dict[str, Any], verb: str) -> None:
-    peek = _at_a_glance(value)
-    text = f"{verb} {value['scoped_name']}: {peek['fires']} ({peek['standing']})."
-    if not value["enabled"]:
-        text += f"\nIt fires once enabled: `lamp automation enable {value['scoped_name']}`."
-    output.record(value, text)
-
-
-def _at_a_glance(value: dict[str, Any]) -> dict[str, str]:
-    triggers = value["triggers"]
-    times = [one["next_due_at"] for one in triggers if one.get("next_due_at")]
-    last = [one["last_fired_at"] for one in triggers if one.get("last_fired_at")]
-    return {
-        "standing": _standing(value),
-        "fires": "; ".join(one.get("human_schedule") or one["kind"] for one in triggers),
-        "does": _action(value["action"]),
-        "next": output.local(min(times)) if times and _standing(value) == "on" else "",
-        "last": output.local(max(last)) if last else "",
-    }
-
-
-def _standing(value: dict[str, Any]) -> str:
-    if value["problems"]:
-        return "broken"
-    if value.get("skipped"):
-        return "skipped"
-    if value.get("suspended"):
-        return "suspended"
-    return "on" if value["enabled"] else "disabled"
-
-
-def _action(action: dict[str, Any] | None) -> str:
-    if action is None:
-        return ""
-    kind = action["kind"]
-    keys = {"exec": ("command", "exec"), "formula": ("formula", "name"), "agent": ("prompt",)}[kind]
-    first = " ".join(str(next((action[key] for key in keys if action.get(key)), "")).split())
-    return f"{kind}: {first[:40]}{'…' if len(first) > 40 else ''}"
 
 
 def command_for(_name: str) -> click.Command:

@@ -1,27 +1,56 @@
 """`lamp configuration`: where and with what agent runs work."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import city, group
-from lamplighter.domain.city.paths import remote
+from lamplighter.cli.automation_options import whole_path
+from lamplighter.cli.completing import names
+from lamplighter.cli.operations import Subject, carries_out, do
+from lamplighter.cli.output import Col
 from lamplighter.kit.errors import UsageError
+from lamplighter.kit.shapes import to_json
 
-configuration = group("Where and with what agent runs work: a rig or a path, a preset, a model, an environment.")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.services.configurations import ConfigurationDeleted, ConfigurationView
 
-NAME = click.argument("name")
-_PLAIN = ("description", "rig", "preset", "model", "mode")
+
+def _list(found: "list[ConfigurationView]", _ask: Any) -> None:
+    rows = [to_json(one) | {"where": one.rig or one.path} for one in found]
+    columns = {
+        "NAME": "name", "WORKS IN": Col("where", "path"), "PRESET": "preset", "MODEL": "model",
+        "DESCRIPTION": "description", "SOURCE": Col("source", "word", spare=1),
+    }  # fmt: skip
+    output.table(rows, columns, empty="No configurations. `lamp configuration create` makes one.")
+
+
+def _deleted(gone: "ConfigurationDeleted", _ask: Any) -> None:
+    click.echo(f"Deleted {gone.name}.")
+
+
+configuration = Subject(
+    "configuration",
+    "Where and with what agent runs work: a rig or a path, a preset, a model, an environment.",
+    {"list": _list, "delete": _deleted},
+)
+NAME = click.argument("name", shell_complete=names("configuration"))
+_PLAIN = (
+    "description", "rig", "preset", "model", "mode", "effort", "home", "fallback_preset", "fallback_model",
+)  # fmt: skip
 _OPTIONS = [
     click.option("--description", help="What it is for; a model chooses by it."),
-    click.option("--rig", help="The rig a run works in."),
+    click.option("--rig", help="The rig a run works in.", shell_complete=names("rig")),
     click.option("--path", metavar="DIRECTORY", help="Where a run works, in place of a rig."),
-    click.option("--preset", help="Which agent program."),
+    click.option("--preset", help="Which agent program.", shell_complete=names("preset")),
     click.option("--model", help="Which model it is asked to use."),
     click.option("--mode", metavar="[approval|plan|full_access]", help="What it may do."),
+    click.option("--effort", metavar="[low|medium|high|max]", help="How hard the model shall think."),
+    click.option("--home", metavar="DIRECTORY", help="Keeps a login of its own for the program."),
+    click.option("--fallback-preset", "fallback_preset", help="The program while its provider's limit is reached."),
+    click.option("--fallback-model", "fallback_model", help="The model while its provider's limit is reached."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of its environment; may be repeated."),
 ]
 
@@ -32,68 +61,35 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@configuration.command("list")
-def list_configurations() -> None:
-    """Every configuration: those of city.toml (source `file`) and those in the store."""
-    from lamplighter.app.configuration_commands import listed
-
-    rows = listed(city())
-    shown = rows if output.wants_json() else [row | {"where": row["rig"] or row["path"]} for row in rows]
-    columns = {
-        "NAME": "name", "SOURCE": "source", "WORKS IN": "where", "PRESET": "preset", "MODEL": "model",
-        "DESCRIPTION": "description",
-    }  # fmt: skip
-    output.table(shown, columns, empty="No configurations. `lamp configuration create` makes one.")
-
-
-@configuration.command("show")
-@NAME
-def show(name: str) -> None:
-    """One configuration in full, and the automations that use it."""
-    from lamplighter.app.configuration_commands import shown
-
-    value = shown(city(), name)
-    headings = {key.replace("_", " ").capitalize(): one for key, one in value.items()}
-    output.fields(value, headings)
-
-
 @configuration.command("create")
 @NAME
 @described
+@carries_out("configuration.create")
 def create(name: str, **options: Any) -> None:
     """Make a configuration in the store.
 
     Such as: lamp configuration create web --rig web --preset codex --description 'The web site.'
     """
-    from lamplighter.app.configuration_commands import create as make
+    from lamplighter.services.configurations import CREATE, CreateConfiguration
 
-    _told(make(city(), {"name": name, **_given(options)}), "Created")
+    _told(do(CREATE, CreateConfiguration({"name": name, **_given(options)})), "Created")
 
 
 @configuration.command("edit")
 @NAME
 @described
 @click.option("--no-env", "dropped", multiple=True, metavar="NAME", help="A variable to take out; may be repeated.")
+@carries_out("configuration.edit")
 def edit(name: str, dropped: tuple[str, ...], **options: Any) -> None:
     """Change a stored configuration: only what is named changes, and an empty text unsets."""
-    from lamplighter.app.configuration_commands import edit as change
+    from lamplighter.services.configurations import EDIT, EditConfiguration
 
     changes = _given(options)
     if dropped:
         changes["env"] = changes.get("env", {}) | dict.fromkeys(dropped)
     if not changes:
         raise UsageError("Name what is to change.", hint="Such as --model NAME or --env NAME=VALUE.")
-    _told(change(city(), name, changes), "Changed")
-
-
-@configuration.command("delete")
-@NAME
-def delete(name: str) -> None:
-    """Delete a stored configuration that no automation uses."""
-    from lamplighter.app.configuration_commands import delete as remove
-
-    remove(city(), name)
-    output.record({"name": name, "deleted": True}, f"Deleted {name}.")
+    _told(do(EDIT, EditConfiguration(name, changes)), "Changed")
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +97,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     body = {key: options[key] for key in _PLAIN if options[key] is not None}
     path = options["path"]
     if path is not None:
-        body["path"] = str(Path(path).resolve()) if path and remote(path) is None else path
+        body["path"] = whole_path(path) if path else path
     if options["env"]:
         body["env"] = dict(_pair(text) for text in options["env"])
     return body
@@ -114,9 +110,9 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _told(value: dict[str, Any], verb: str) -> None:
-    where = value["rig"] or value["path"]
-    output.record(value, f"{verb} {value['name']}{f': works in {where}' if where else ''}.")
+def _told(made: "ConfigurationView", verb: str) -> None:
+    where = made.rig or made.path
+    output.record(to_json(made), f"{verb} {made.name}{f': works in {where}' if where else ''}.")
 
 
 def command_for(_name: str) -> click.Command:

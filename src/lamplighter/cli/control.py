@@ -1,5 +1,6 @@
 """`lamp up`, `start`, `stop`, `restart`, `status`: the city as a whole."""
 
+import json
 import os
 import sys
 import time
@@ -11,62 +12,94 @@ from typing import Any
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import CONTEXT, LampCommand, city
+from lamplighter.cli.base import CONTEXT, LampCommand, carries_out, city, remote, settings
+from lamplighter.kit.clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lamplighter.app.process import Pass
-
-
-def settings() -> Any:
-    from lamplighter.app.settings import from_environment
-
-    return from_environment(click.get_current_context().find_root().meta.get("lamp.city"))
+    from lamplighter.app.process import Pass, Started
+    from lamplighter.cli.status import Line
+    from lamplighter.domain.events import Event
 
 
 def _as_typed(root: Path) -> str:
     """How to call this program for this city from the working directory."""
     import shutil
 
-    program = "lamp" if shutil.which("lamp") else os.path.relpath(sys.argv[0])
+    beside = Path(sys.executable).parent / "lamp"  # `python -m lamplighter` has its own file as argv[0]
+    called = beside if sys.argv[0].endswith("__main__.py") and beside.exists() else Path(sys.argv[0])
+    program = "lamp" if shutil.which("lamp") else os.path.relpath(called)
     return program if Path.cwd() == root else f"{program} --city {os.path.relpath(root)}"
 
 
-def run_foreground() -> None:
-    """Run the city until Ctrl-C, `lamp stop` or SIGTERM."""
-    from lamplighter.app.daemon_log import log_stream
+def run_foreground(*, quiet: bool = False, sign_in: bool = False) -> None:
+    """Run the city until Ctrl-C, `lamp stop` or SIGTERM; on a terminal tell what happens, unless `quiet`.
+
+    `sign_in`: tell the console's address with a link that signs a browser in; not for output that goes to a log.
+    """
+    from lamplighter.app.daemon_log import log_beside_a_view, log_stream
     from lamplighter.app.process import Started, run_city
     from lamplighter.kit import log
-    from lamplighter.kit.clock import SystemClock
 
     chosen = settings()
-    log.set_up(log_stream(chosen))
+    live = not quiet and not output.wants_json() and sys.stdout.isatty()
+    log.set_up(log_beside_a_view(chosen) if live else log_stream(chosen))
 
     def started(report: Started) -> None:
-        name = report.config.city.name
         if output.wants_json():
-            told = {"city": name, "root": str(report.paths.root), "store": report.store, "next": report.peek.next}
-            output.record(told, "")
-            return
-        for warning in report.config.warnings:
-            click.echo(f"{click.style('note:', fg='yellow')} {warning}", err=True)
-        for owner in report.took_over:
-            click.echo(f"Took over from process {owner.pid} on {owner.host}, which is gone.")
-        click.echo(
-            f"{click.style('The lamps are lit', fg='yellow', bold=True)} in city `{name}` ({report.paths.root})."
-        )
-        click.echo(f"Store: {report.store}")
-        held = report.peek.paused or report.config.city.workspace.suspended
-        coming = "nothing, until `lamp resume`" if held else output.soon(report.peek.next, SystemClock().now())
-        if coming:
-            click.echo(f"Next:  {coming}")
-        lamp = _as_typed(report.paths.root)
-        click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
-        click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")
+            told = {"city": report.config.city.name, "root": str(report.paths.root), "store": report.store}
+            output.record(told | {"next": report.peek.next}, "")
+        else:
+            _banner(report, live=live, sign_in=sign_in)
 
-    run_city(chosen, started=lambda report: _if_written(lambda: started(report)), warn=output.note)
+    tell = _narrated() if live else None
+    left = run_city(chosen, started=lambda report: _if_written(lambda: started(report)), warn=output.note, tell=tell)
     if not output.wants_json():
-        _if_written(lambda: click.echo("City stopped."))
+        ended = "The daemon ended; its agents run on, and the next daemon finds them." if left else "City stopped."
+        _if_written(lambda: click.echo(ended))
+
+
+def _banner(report: "Started", *, live: bool, sign_in: bool) -> None:
+    from lamplighter.services.console import moved_port
+
+    name = report.config.city.name
+    for warning in report.config.warnings:
+        click.echo(f"{click.style('note:', fg='yellow')} {warning}", err=True)
+    for owner in report.took_over:
+        click.echo(f"Took over from process {owner.pid} on {owner.host}, which is gone.")
+    click.echo(f"{click.style('The lamps are lit', fg='yellow', bold=True)} in city `{name}` ({report.paths.root}).")
+    click.echo(f"Store: {report.store}")
+    held = report.peek.paused or report.config.city.workspace.suspended
+    coming = "nothing, until `lamp resume`" if held else output.soon(report.peek.next, SystemClock().now())
+    if coming:
+        click.echo(f"Next:  {coming}")
+    lamp = _as_typed(report.paths.root)
+    if report.console is not None and sign_in:
+        click.echo(f"Console: {report.sign_in()}    (signs you in, once; later: {lamp} open)")
+    elif report.console is not None:
+        click.echo(f"Console: {report.console}    (`{lamp} open` signs you in)")
+    moved = None if report.api is None else moved_port(report.port, report.api)
+    if moved is not None:
+        output.note(moved)
+    click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
+    if report.peek.next:
+        click.echo(f"Why:   {lamp} automation explain {report.peek.next[-1]['scoped_name']}")
+    click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")
+    if live:
+        click.echo()
+
+
+def _narrated() -> "Callable[[Event], None]":
+    from lamplighter.cli.narrator import Narrator
+
+    narrator = Narrator()
+
+    def tell(event: "Event") -> None:
+        line = narrator.line(event)
+        if line is not None:
+            _if_written(lambda: output.styled_line(line))
+
+    return tell
 
 
 def _if_written(say: Callable[[], None]) -> None:
@@ -80,9 +113,13 @@ def _if_written(say: Callable[[], None]) -> None:
 
 
 @click.command("up", cls=LampCommand, context_settings=CONTEXT)
-def up() -> None:
-    """Run the city in the foreground: the same as `lamp start --foreground` and `lamp daemon run`."""
-    run_foreground()
+@click.option("--quiet", is_flag=True, help="Log lines in place of what happens, as without a terminal.")
+def up(*, quiet: bool) -> None:
+    """Run the city in the foreground: the same as `lamp start --foreground` and `lamp daemon run`.
+
+    On a terminal it tells what happens, a line each; the log goes to `.gc/daemon.log` then. Else it logs.
+    """
+    run_foreground(quiet=quiet, sign_in=True)
 
 
 @click.command("start", cls=LampCommand, context_settings=CONTEXT)
@@ -138,12 +175,15 @@ def _summary(made: "Pass") -> str:
     "--within", metavar="DURATION", help="How long to wait; the city's shutdown_timeout and 30s when left out."
 )
 def stop(within: str | None) -> None:
-    """Stop the city and its agents; returns when everything is down."""
+    """Stop the city: its daemon, its agents and the runs under way; returns when everything is down.
+
+    `lamp daemon restart` replaces the daemon and keeps agents and runs.
+    """
     stop_and_tell(within)
 
 
 def stop_and_tell(within: str | None) -> None:
-    from lamplighter.app.status import stop_city
+    from lamplighter.app.stop_city import stop_city
 
     done = stop_city(city(), within=within)
     lines = [f"Stopped agent `{name}`." for name in done.agents]
@@ -157,10 +197,14 @@ def stop_and_tell(within: str | None) -> None:
 @click.command("restart", cls=LampCommand, context_settings=CONTEXT)
 @click.option("--within", metavar="DURATION", help="How long to wait for the stop.")
 def restart(within: str | None) -> None:
-    """Stop the city and start it again: in the background where a daemon ran, else once, as `lamp start` does."""
+    """Stop the city and start it again: in the background where a daemon ran, else once, as `lamp start` does.
+
+    Its agents are stopped and started as new processes, and runs under way are ended. `lamp daemon restart` replaces
+    the daemon and keeps both.
+    """
     from lamplighter.app.background import start_background
     from lamplighter.app.membership import need_database
-    from lamplighter.app.status import stop_city
+    from lamplighter.app.stop_city import stop_city
 
     need_database(city().place)  # a city that could not be started again is not stopped
     done = stop_city(city(), within=within)
@@ -168,80 +212,88 @@ def restart(within: str | None) -> None:
         _start_once()
         return
     pid = start_background(city(), within=30.0)
-    output.record({"pid": pid, "before": done.pid}, f"City restarted (process {pid}).")
+    count = done.running
+    agents = {0: "No agent ran", 1: "Its agent was stopped and is started anew"}.get(
+        count, f"Its {count} agents were stopped and are started anew"
+    )
+    kept = "" if count == 0 else "; `lamp daemon restart` would have kept " + ("it" if count == 1 else "them")
+    told = f"City restarted (process {pid}). {agents}{kept}."
+    output.record({"pid": pid, "before": done.pid, "agents": count}, output.commands(told))
 
 
 @click.command("status", cls=LampCommand, context_settings=CONTEXT)
-@click.option("--watch", is_flag=True, help="Show it again and again; Ctrl-C ends it.")
+@click.option("--watch", is_flag=True, help="Show it again and again, in place; `q` ends it.")
 @click.option(
     "--every", default=2.0, show_default=True, type=click.FloatRange(0.2, 3600), help="Seconds, with --watch."
 )
+@carries_out("city.status")
 def status(*, watch: bool, every: float) -> None:
-    """How the city is: its controller, its agents, its work, what needs a person."""
-    _show_status()
+    """How the city is: its health, what needs a person, its agents and runs, what failed last, what comes next."""
+    if watch and not output.wants_json() and sys.stdin.isatty() and sys.stdout.isatty():
+        from lamplighter.cli.watching import watch_pages
+
+        watch_pages(_page_anew, every=every)
+        return
+    _print_status()
     while watch:
         time.sleep(every)
-        if not output.wants_json():
-            click.clear()
-        city().forget_config()  # it may have changed
-        _show_status()
+        _forget_config()
+        _print_status()
 
 
-def _show_status() -> None:
-    from lamplighter.app.running_status import running_status
+def _print_status() -> None:
+    if output.wants_json():
+        click.echo(json.dumps(_status()))
+    else:
+        click.echo("\n".join(line.text for line in _page(output.terminal_width())))
 
-    value = running_status(settings())
+
+def _page_anew(width: int) -> "list[Line]":
+    _forget_config()
+    return _page(width)
+
+
+def _forget_config() -> None:
+    opened = click.get_current_context().find_root().meta.get("lamp.opened")
+    if opened is not None:
+        opened.forget_config()  # it may have changed
+
+
+def _page(width: int | None) -> "list[Line]":
+    from lamplighter.cli.status import page
+
+    return page(_status(), SystemClock().now(), width)
+
+
+def _status() -> dict[str, Any]:
+    """The status as JSON has it, from the daemon if one runs, else from the records."""
+    from lamplighter.app.is_running import is_running
+
+    if remote() is not None:
+        return _asked_status(here=False)
+    chosen, value = settings(), None
+    if is_running(chosen):
+        from lamplighter.app.running_status import running_status
+
+        value = running_status(chosen)
     if value is None:
-        from lamplighter.app.status import city_status
+        from lamplighter.app.stopped_status import stopped_status
 
-        value = city_status(city())
+        value = stopped_status(chosen)
+    if value is None:
+        value = _asked_status(here=True)
     elif value["controller"]["config_error"]:
         city()  # prints the problem on standard error, as every command does
-    controller = value["controller"]
-    running = controller["running"]
-    state = f"running, process {controller['pid']}, since {output.local(controller['since'])}" if running else "stopped"
-    output.fields(
-        value,
-        {
-            "City": f"{value['city']} ({value['root']})",
-            "Controller": state,
-            "Last tick": output.local(controller["last_tick_at"]),
-            "Problem": controller["config_error"],
-            **{f"Problem in {name}": text for name, text in controller["problems"].items()},
-            "API": controller.get("api"),
-            "Store": value["store"],
-            "Paused": "yes: nothing fires until `lamp resume`" if value["paused"] else None,
-            "Suspended": "yes: nothing starts until `lamp resume`" if value["suspended"] else None,
-            "Runs": value["runs"],
-            "Needs you": f"{value['attention']} runs of the last week" if value["attention"] else None,
-            "Next": [f"{one['scoped_name']} {output.local(one['at'])}" for one in value["next"]],
-            "Beads": value["beads"],
-            "Last event": value["last_event"],
-        },
-    )
-    if sum(max(len(node["processes"]), 1) for node in value["nodes"]) > 1 and not output.wants_json():
-        _show_nodes(value["nodes"])
-    if value["agents"] and not output.wants_json():
-        from lamplighter.cli.agent_table import COLUMNS, shown
-
-        up = sum(row["state"] in {"running", "draining"} for row in value["agents"])
-        click.echo(f"\n{up} of {len(value['agents'])} agents run:")
-        output.table(shown(value["agents"]), COLUMNS, empty="")
+    return value
 
 
-def _show_nodes(nodes: list[dict[str, Any]]) -> None:
-    columns = {"NODE": "name", "STATE": "state", "SINCE": "since", "RIGS": "rigs", "PROCESSES": "processes"}
-    rows = [
-        node
-        | {
-            "since": output.local(node["since"]),
-            "rigs": ", ".join(node["rigs"]),
-            "processes": ", ".join(f"{one['kind']} {one['pid']}" for one in node["processes"]),
-        }
-        for node in nodes
-    ]
-    click.echo()
-    output.table(rows, columns, empty="")
+def _asked_status(*, here: bool) -> dict[str, Any]:
+    from lamplighter.cli.operations import do
+    from lamplighter.kit.shapes import to_json
+    from lamplighter.services.status import SHOW_STATUS, ShowStatus
+
+    told: dict[str, Any] = to_json(do(SHOW_STATUS, ShowStatus(), here=here))
+    return told
 
 
 def command_for(name: str) -> click.Command:

@@ -1,10 +1,13 @@
 """`lamp daemon`: the city's process."""
 
+from typing import Any
+
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import city, group
-from lamplighter.cli.control import run_foreground, settings, stop_and_tell
+from lamplighter.cli.base import city, group, settings
+from lamplighter.cli.control import run_foreground, stop_and_tell
+from lamplighter.cli.numbers import Whole
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import UsageError
 
@@ -30,7 +33,40 @@ def start(within: str) -> None:
         raise UsageError(f"--within: {error}.") from error
     prepare_start(settings())
     pid = start_background(city(), within=limit)
-    output.record({"pid": pid, "log": str(city().paths.log)}, f"The city runs in the background (process {pid}).")
+    _tell_running({"pid": pid, "log": str(city().paths.log)}, f"The city runs in the background (process {pid}).")
+
+
+@daemon.command("restart")
+@click.option("--within", metavar="DURATION", help="How long to wait for the end of the old one.")
+def restart(within: str | None) -> None:
+    """Replace the daemon by a new one in the background; agents and runs under way are kept.
+
+    Their sessions and commands run on meanwhile, and the new daemon goes on with them. Where none runs, one is started.
+    A service begins again as the same process, with its own environment; else the new one has that of this command.
+    """
+    from lamplighter.app.background import replace_daemon
+    from lamplighter.app.membership import need_database
+
+    need_database(city().place)  # a daemon that could not be started again is not ended
+    done = replace_daemon(city(), within=within)
+    kept = None if done.old is None else done.old.agents
+    if kept is None:
+        told = f"No daemon ran; the city runs in the background now (process {done.pid})."
+    else:
+        agents = {0: "no agent ran", 1: "its agent ran on"}.get(kept, f"its {kept} agents ran on")
+        told = f"Daemon restarted (process {done.pid}); {agents}."
+    _tell_running({"pid": done.pid, "before": None if done.old is None else done.old.pid, "agents": kept}, told)
+
+
+def _tell_running(value: dict[str, Any], text: str) -> None:
+    """Tell that the daemon runs, and where its console is."""
+    from lamplighter.app.background import reached
+
+    found = reached(city())
+    if found.moved is not None:
+        output.note(found.moved)
+    console = "" if found.console is None else f"\nConsole: {found.console}    (`lamp open` signs you in)"
+    output.record(value | {"console": found.console}, output.commands(f"{text}{console}"))
 
 
 @daemon.command("stop")
@@ -38,26 +74,38 @@ def start(within: str) -> None:
     "--within", metavar="DURATION", help="How long to wait; the city's shutdown_timeout and 30s when left out."
 )
 def stop(within: str | None) -> None:
-    """Stop the city; returns when everything is down."""
+    """Stop the city: its daemon, its agents and the runs under way; returns when everything is down.
+
+    `lamp daemon restart` replaces the daemon and keeps agents and runs.
+    """
     stop_and_tell(within)
 
 
 @daemon.command("status")
 def status() -> None:
     """Whether the city's process runs; fails when it does not."""
-    from lamplighter.app.status import controller_status
+    from lamplighter.app.controller_view import controller_status
+    from lamplighter.kit.shapes import to_json
 
-    value = controller_status(city())
+    value = to_json(controller_status(city()))
     running = value["running"]
     text = f"running, process {value['pid']}, since {output.local(value['since'])}" if running else "not running"
-    shown = {"Daemon": text, "Last tick": output.local(value["last_tick_at"]), "Problem": value["config_error"]}
+    if value["died_at"] is not None:
+        text = (
+            f"died after its last sign of life, {output.local(value['died_at'])}; `lamp daemon start` starts it again"
+        )
+    shown = {
+        "Daemon": output.commands(text),
+        "Last tick": output.local(value["last_tick_at"]),
+        "Problem": value["config_error"],
+    }
     output.fields(value, shown | {f"Problem in {name}": said for name, said in value["problems"].items()})
     if not running:
         click.get_current_context().exit(1)
 
 
 @daemon.command("logs")
-@click.option("--lines", "-n", default=50, show_default=True, type=click.IntRange(1, 1_000_000), help="So many.")
+@click.option("--lines", "-n", default=50, show_default=True, type=Whole(1, 1_000_000), help="So many.")
 @click.option("--follow", "-f", is_flag=True, help="Go on showing what comes; Ctrl-C ends it.")
 def logs(lines: int, *, follow: bool) -> None:
     """The last lines of the log of a daemon in the background."""

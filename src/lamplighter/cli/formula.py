@@ -1,37 +1,35 @@
 """`lamp formula`: templates of work."""
 
+from typing import Any
+
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import city, group
 from lamplighter.cli.bead import pairs
+from lamplighter.cli.operations import Subject, carries_out, do
+from lamplighter.cli.output import Col
+from lamplighter.kit.shapes import to_json
 
-formula = group("Templates of steps, cooked into beads.")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.services.formulas import FormulaListed, FormulaView, ShowFormula
 
-
-@formula.command("list")
-@click.option("--rig", help="As this rig sees them.")
-def list_formulas(rig: str | None) -> None:
-    """The formulas there are; a file that is wrong is listed with its problem."""
-    from lamplighter.app.formulas import list_formulas as found
-
-    columns = {"NAME": "name", "STEPS": "step_count", "DESCRIPTION": "description", "PROBLEM": "problem"}
-    output.table(found(city(), rig), columns, empty="No formulas.")
+COLUMNS = {"NAME": "name", "STEPS": Col("step_count", "number"), "DESCRIPTION": "description", "PROBLEM": "problem"}
 
 
-@formula.command("show")
-@click.argument("name")
-@click.option("--rig", help="As this rig sees it.")
-def show(name: str, rig: str | None) -> None:
-    """A formula's variables and steps."""
-    value = city().formula(name, rig).as_json()
-    variables = [f"{var['name']}{'' if var['required'] else '?'}" for var in value["vars"]]
-    output.fields(
-        value, {"name": name, "description": value["description"], "vars": variables, "source": value["source"]}
-    )
-    if not output.wants_json():
-        click.echo()
-        output.table(value["steps"], {"STEP": "id", "NEEDS": "needs", "TITLE": "title"}, empty="")
+def _list(found: "list[FormulaListed]", _ask: Any) -> None:
+    output.table(to_json(found), COLUMNS, empty="No formulas.")
+
+
+def _show(found: "FormulaView", ask: "ShowFormula") -> None:
+    variables = [f"{var.name}{'' if var.required else ' (optional)'}" for var in found.variables]
+    shown = {"Formula": ask.name, "Description": found.description, "Variables": variables, "Source": found.source}
+    output.fields({}, shown)
+    click.echo()
+    output.table(to_json(found.steps), {"STEP": "id", "NEEDS": "needs", "TITLE": "title"}, empty="")
+
+
+formula = Subject("formula", "Templates of steps, cooked into beads.", {"list": _list, "show": _show})
 
 
 @formula.command("cook")
@@ -41,19 +39,13 @@ def show(name: str, rig: str | None) -> None:
 @click.option("--on", "parent", metavar="ID", help="Make the root a child of this bead.")
 @click.option("--label", "labels", multiple=True, help="Labels of the root, such as `pool:coder`.")
 @click.option("--rig", help="The rig it is cooked for.")
-def cook(
-    name: str,
-    title: str | None,
-    variables: tuple[str, ...],
-    parent: str | None,
-    labels: tuple[str, ...],
-    rig: str | None,
-) -> None:
+@carries_out("formula.cook")
+def cook(name: str, variables: tuple[str, ...], **rest: Any) -> None:
     """Cook a formula: all its beads at once, or none."""
-    from lamplighter.app.formulas import cook as cook_in
+    from lamplighter.services.formulas import COOK, CookFormula
 
-    root = cook_in(city(), name, title=title, values=pairs(variables, "--var"), parent=parent, labels=labels, rig=rig)
-    output.record(root.as_json(), f"Cooked {name} into {root.id}. `lamp bead show {root.id}` lists its steps.")
+    root = do(COOK, CookFormula(name, variables=pairs(variables, "--var"), **rest))
+    output.record(to_json(root), f"Cooked {name} into {root.id}. `lamp bead show {root.id}` lists its steps.")
 
 
 def command_for(_name: str) -> click.Command:

@@ -8,7 +8,7 @@ from lamplighter.cli.base import LampCommand, city
 @click.command("mcp", cls=LampCommand)
 def mcp() -> None:
     """Serve the city's tools over standard input and output, by the Model Context Protocol, until the input ends."""
-    from lamplighter.app.surfaces import serve_tools
+    from lamplighter.app.tools_over_stdio import serve_tools
 
     serve_tools(city())
 

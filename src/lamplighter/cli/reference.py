@@ -6,7 +6,7 @@ import click
 
 from lamplighter.cli.main import root
 
-COMMON = {"--city", "--json", "--help", "-h"}
+COMMON = {"--city", "--json", "--help", "-h", "--url", "--context", "--token", "--token-file"}
 
 
 def reference() -> str:
@@ -14,9 +14,13 @@ def reference() -> str:
     head = [
         "# Commands",
         "",
-        "Every command takes `--city PATH` (else `LAMP_CITY`, else the city around where you stand) and `--json`.",
+        "Every command takes `--city PATH` (else `LAMP_CITY`, else the city around where you stand) and `--json`. For",
+        "[a city on another machine](../how-to/from-another-machine.md) it takes `--url` or `--context`, and",
+        "`--token` or `--token-file`.",
         "Exit codes: 0 ok, 1 no, 2 usage, 3 not found, 4 conflict, 5 unavailable, 6 the city's state is gone. Errors",
         "go to standard error; with `--json` as `{type, title, detail, hint}`.",
+        "Tables, sentences and errors show the last six characters of an id, `show` and `--json` the whole id; every",
+        "command takes both ([ids](../how-to/see-what-happens.md#ids)).",
         "",
     ]
     return "\n".join([*head, *_group(root, ("lamp",))]).rstrip() + "\n"

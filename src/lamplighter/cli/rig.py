@@ -1,70 +1,89 @@
 """`lamp rig`: project directories registered with the city."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import city, group
+from lamplighter.cli.base import remote, tells_problems
+from lamplighter.cli.completing import names
+from lamplighter.cli.operations import Subject, carries_out, do
+from lamplighter.cli.output import Col
+from lamplighter.cli.suspend import note_left
+from lamplighter.kit.shapes import to_json
 
-rig = group("Project directories registered with the city.")
+if TYPE_CHECKING:
+    from lamplighter.services.operation import Operation
+    from lamplighter.services.rigs import ListRigs, RigView
+
+COLUMNS = {
+    "NAME": "name", "STATE": Col("state", "state"), "PREFIX": Col("prefix", "word"),
+    "AGENTS": Col("agents", "number", always=True), "PATH": Col("path", "path"),
+}  # fmt: skip
 
 
-@rig.command("list")
-def list_rigs() -> None:
-    """The rigs there are."""
-    loaded = city().config.city
-    rows = [
-        {
-            "name": entry.name,
-            "path": str(loaded.rig_path(entry)),
-            "prefix": entry.prefix,
-            "suspended": entry.suspended,
-            "agents": sum(agent.dir == entry.name for agent in loaded.agents),
-            "exists": loaded.rig_path(entry).is_dir(),
-        }
-        for entry in loaded.rigs
-    ]
-    columns = {"NAME": "name", "PREFIX": "prefix", "AGENTS": "agents", "SUSPENDED": "suspended", "PATH": "path"}
-    output.table(rows, columns, empty="No rigs.")
+def _list(rigs: "list[RigView]", _ask: "ListRigs") -> None:
+    rows = [to_json(one) | {"state": _state(one)} for one in rigs]
+    output.table(rows, COLUMNS, empty="No rigs. `lamp rig add PATH` registers a project directory.")
+
+
+def _state(one: "RigView") -> str:
+    if not one.exists:
+        return "missing"
+    return "suspended" if one.suspended else "on"
+
+
+rig = Subject("rig", "Project directories registered with the city.", {"list": _list})
 
 
 @rig.command("add")
-@click.argument("path", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("path")
 @click.option("--name", help="Its name; the directory's name when left out.")
 @click.option("--prefix", help="Prefix of its beads; derived from the name when left out.")
 @click.option("--topology", help="A topology whose agents join the rig.")
-def add(path: Path, name: str | None, prefix: str | None, topology: str | None) -> None:
+@carries_out("rig.add")
+def add(path: str, name: str | None, prefix: str | None, topology: str | None) -> None:
     """Register the project directory PATH."""
-    from lamplighter.app.edits import add_rig
+    from lamplighter.services.rigs import ADD, AddRig
 
-    added = add_rig(city(tells_problems=True), path.resolve(), name=name, prefix=prefix, topology=topology)
-    output.record(
-        {"name": added.name, "path": added.path, "prefix": added.prefix}, f"Added rig {added.name} ({added.prefix})."
-    )
+    tells_problems()
+    added = do(ADD, AddRig(_whole(path), name, prefix, topology))
+    output.record(to_json(added), f"Added rig {added.name} ({added.prefix}).")
+
+
+def _whole(path: str) -> str:
+    """The path from the root; one on another machine is looked for there as it is."""
+    return str(Path(path).resolve()) if remote() is None else path
 
 
 @rig.command("suspend")
-@click.argument("name")
+@click.argument("name", shell_complete=names("rig"))
+@carries_out("rig.suspend")
 def suspend(name: str) -> None:
     """Start none of its agents and fire none of its automations."""
-    _switch(name, suspended=True)
+    from lamplighter.services.rigs import SUSPEND, SuspendRig
+
+    _switch(SUSPEND, SuspendRig(name), "suspended")
 
 
 @rig.command("resume")
-@click.argument("name")
+@click.argument("name", shell_complete=names("rig"))
+@carries_out("rig.resume")
 def resume(name: str) -> None:
     """Lift its suspension."""
-    _switch(name, suspended=False)
+    from lamplighter.services.rigs import RESUME, ResumeRig
+
+    _switch(RESUME, ResumeRig(name), "not suspended")
 
 
-def _switch(name: str, *, suspended: bool) -> None:
-    from lamplighter.app.edits import switch_rig
-
-    changed = switch_rig(city(tells_problems=True), name, suspended=suspended)
-    word = "suspended" if suspended else "not suspended"
-    text = f"Rig {name} is {word} now." if changed else f"Rig {name} was {word} already."
-    output.record({"name": name, "suspended": suspended, "changed": changed}, text)
+def _switch(operation: "Operation[Any, Any]", ask: Any, word: str) -> None:
+    tells_problems()
+    done = do(operation, ask)
+    text = f"Rig {ask.name} is {word} now." if done.changed else f"Rig {ask.name} was {word} already."
+    output.record(to_json(done), text)
+    if done.suspended:
+        note_left(lambda agent: agent.rig == ask.name)
 
 
 def command_for(_name: str) -> click.Command:

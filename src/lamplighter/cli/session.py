@@ -4,98 +4,110 @@ from typing import Any
 
 import click
 
-from lamplighter.cli import output
-from lamplighter.cli.base import city, group
-from lamplighter.kit.errors import NotFound
+from lamplighter.cli import output, words
+from lamplighter.cli.completing import names
+from lamplighter.cli.numbers import Whole
+from lamplighter.cli.operations import Subject, carries_out, do
+from lamplighter.cli.output import Col
+from lamplighter.kit.shapes import to_json
 
-session = group("Sessions: what runs for agents and runs, and what ran.")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.services.runs.views import RunView
+    from lamplighter.services.session_operations import MessageSent, SessionView
+    from lamplighter.services.subscriptions import SubscriptionView, Unsubscribed
 
 COLUMNS = {
-    "ID": "id", "NAME": "name", "AGENT": "agent", "RUN": "run", "STATE": "state", "PID": "pid", "STARTED": "started",
-    "ENDED": "ended", "EXIT": "exit_status", "WHY": "end_reason",
+    "ID": Col("id", "word"), "NAME": "name", "STATE": Col("state", "state"), "STARTED": Col("started_at", "when"),
+    "ENDED": Col("ended_at", "when"), "WHY": "end_reason", "RUN": Col("run", "word", spare=1),
+    "EXIT": Col("exit_status", "number", spare=2), "PID": Col("pid", "number", spare=3), "AGENT": Col("agent", spare=4),
+}  # fmt: skip
+SUBSCRIPTIONS = {
+    "SESSION": Col("session", "word"), "TO": "destination", "BY": "subscriber", "SINCE": Col("subscribed_at", "when"),
+    "TOLD": Col("notified_at", "when"),
 }  # fmt: skip
 
 
+def _show(found: "SessionView", _ask: Any) -> None:
+    value = to_json(found)
+    last = getattr(found, "output_tail", None)
+    shown = {
+        key.replace("_", " ").removesuffix(" at").capitalize(): one
+        for key, one in value.items()
+        if key not in {"meta", "output_tail", "state", "pid"} and one is not False
+    }
+    output.fields(value, {"State": output.state(found.state), "Process": found.pid} | shown)
+    if last:
+        click.echo()
+        output.text(last.rstrip())
+
+
+def _sent(sent: "MessageSent", _ask: Any) -> None:
+    match sent.how:
+        case "queued":
+            click.echo(f"It waits for the end of run {words.short_id(sent.run)}, and is what comes next.")
+        case "started":
+            short = words.short_id(sent.run)
+            output.say(f"Run {short} is told it. `lamp run watch {short}` follows it.")
+        case _:
+            click.echo(f"It was typed into the session of {sent.agent}.")
+
+
+def _adopted(made: "RunView", _ask: Any) -> None:
+    short = words.short_id(made.id)
+    output.say(f"Run {short} goes on with it. `lamp run watch {short}` follows it.")
+
+
+def _subscribed(made: "SubscriptionView", _ask: Any) -> None:
+    click.echo(f"{made.destination} is told when {made.session} ends.")
+
+
+def _unsubscribed(done: "Unsubscribed", _ask: Any) -> None:
+    click.echo(f"{done.destination} is {'not told any more' if done.was_subscribed else 'told nothing as it is'}.")
+
+
+def _subscriptions(found: "list[SubscriptionView]", _ask: Any) -> None:
+    output.table([to_json(one) for one in found], SUBSCRIPTIONS, empty="Nobody is to be told when a session ends.")
+
+
+session = Subject(
+    "session",
+    "Sessions: what runs for agents and runs, and what ran.",
+    {
+        "show": _show,
+        "send": _sent,
+        "adopt": _adopted,
+        "subscribe": _subscribed,
+        "unsubscribe": _unsubscribed,
+        "subscriptions": _subscriptions,
+    },
+)
+
+
 @session.command("list")
-@click.option("--agent", help="Only those of this agent.")
-@click.option("--all", "every", is_flag=True, help="Ended ones too.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="At most so many ended.")
-def list_sessions(agent: str | None, limit: int, *, every: bool) -> None:
+@click.option("--agent", help="Only those of this agent.", shell_complete=names("agent"))
+@click.option("--all", "ended", is_flag=True, help="Ended ones too.")
+@click.option("--limit", default=50, show_default=True, type=Whole(1, 10_000), help="At most so many ended.")
+@carries_out("session.list")
+def list_sessions(agent: str | None, limit: int, *, ended: bool) -> None:
     """What runs now; with --all also what ended, the newest first."""
-    rows = _living()
-    if every:
-        ended = city().store.read(lambda tx: tx.sessions.latest(agent=agent, limit=limit))
-        known = {row["id"] for row in rows}
-        rows += [row.as_json() | {"state": "ended"} for row in ended if row.id not in known]
-    rows = [row for row in rows if agent in {None, row["agent"]}]
-    for row in rows:
-        row |= {"started": output.local(row["started_at"]), "ended": output.local(row["ended_at"])}
-    output.table(rows, COLUMNS, empty="No sessions.")
+    from lamplighter.services.session_operations import LIST, ListSessions
 
-
-@session.command("show")
-@click.argument("name")
-def show(name: str) -> None:
-    """One session, by its id or its name; NAME alone means the present one, else the last."""
-    found = _find(name)
-    output.fields(found, {key.replace("_", " ").capitalize(): value for key, value in found.items() if key != "meta"})
+    found = do(LIST, ListSessions(agent, ended, limit))
+    empty = "No sessions." if ended else "No sessions run now; --all shows those that ended."
+    output.table([to_json(one) for one in found], COLUMNS, empty=empty)
 
 
 @session.command("logs")
-@click.argument("name")
-@click.option("--lines", "-n", default=200, show_default=True, type=click.IntRange(0, 100_000), help="0 for all.")
+@click.argument("name", shell_complete=names("session"))
+@click.option("--lines", "-n", default=200, show_default=True, type=Whole(0, 100_000), help="0 for all.")
+@carries_out("session.logs")
 def logs(name: str, lines: int) -> None:
     """Its output; of an ended one the last of what it said."""
-    from lamplighter.app.agents import Agents
-    from lamplighter.domain.sessions.model import SessionName
+    from lamplighter.services.session_operations import LOGS, SessionLogs
 
-    found = _find(name)
-    text = found.get("output_tail") or ""
-    if found["state"] != "ended":
-        said = Agents(city()).speak_to_each(lambda provider: provider.peek(SessionName(found["name"]), lines))
-        text = next((one for one in said if one), "")
-    output.record({"name": found["name"], "id": found["id"], "output": text}, output.plain(text))
-
-
-def _living() -> list[dict[str, Any]]:
-    from lamplighter.app.agents import Agents
-    from lamplighter.domain.sessions import meta
-    from lamplighter.kit.clock import rfc3339
-
-    told = Agents(city()).speak_to_each(lambda provider: provider.seen())
-    seen = {one.session_id: one for each in told for one in each.values()}
-    return [
-        {
-            "id": one.session_id,
-            "name": one.name,
-            "agent": one.meta.get(meta.AGENT),
-            "run": one.meta.get(meta.RUN),
-            "state": "running" if one.alive else "dead",
-            "pid": one.pid,
-            "started_at": None if one.started_at is None else rfc3339(one.started_at),
-            "last_activity_at": None if one.last_activity is None else rfc3339(one.last_activity),
-            "ended_at": None,
-            "exit_status": one.exit_status,
-            "end_reason": None,
-            "attached": one.attached,
-            "meta": dict(one.meta),
-        }
-        for one in seen.values()
-    ]
-
-
-def _find(name: str) -> dict[str, Any]:
-    for row in _living():
-        if name in {row["id"], row["name"]}:
-            return row
-    kept = city().store.read(
-        lambda tx: (
-            tx.sessions.get(name) or next((row for row in tx.sessions.latest(limit=10_000) if row.name == name), None)
-        )
-    )
-    if kept is None:
-        raise NotFound(f"There is no session `{name}`.", hint="`lamp session list --all` shows those there were.")
-    return kept.as_json() | {"state": "ended"}
+    found = do(LOGS, SessionLogs(name, lines))
+    output.record(to_json(found), output.plain(found.output))
 
 
 def command_for(_name: str) -> click.Command:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from lamplighter.domain.city.command_env import command_environment
 from lamplighter.domain.city.model import City
@@ -11,7 +12,9 @@ from lamplighter.domain.delivery.reach import Reach
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.tasks import tell_failure
+from lamplighter.ports.secrets import NoSecrets, SecretSource
 from lamplighter.services.rules import Rules
+from lamplighter.services.runs.bounds import most_of
 from lamplighter.store.errors import ClockSkewed
 from lamplighter.store.tx import Store
 
@@ -27,12 +30,21 @@ class ActiveConfig:
     reach: Reach | None = None
     """What this process may take when several nodes share the city's work; None means everything."""
 
+    secrets: SecretSource = field(default_factory=NoSecrets)
+    """Opens what the environment of a program refers to, and masks it in what is shown."""
+
     _envs: dict[str | None, dict[str, str]] = field(default_factory=dict)
     """Cache of the environments for commands, by rig; None stands for commands outside any rig."""
 
     def swap(self, city: City, rules: Rules) -> None:
         self.city, self.rules = city, rules
         self._envs.clear()
+
+    @property
+    def bounds_commands(self) -> bool:
+        """Whether a command must be counted, or memory looked at, before it is started."""
+        limits = self.city.limits
+        return bool(limits.memory) or most_of(limits).bounds_commands
 
     @property
     def rigs(self) -> frozenset[str] | None:
@@ -85,10 +97,10 @@ class ClockGuard:
 class Tasks:
     """Background tasks: kept in a set, awaited at the end, and logged when they fail."""
 
-    running: set["asyncio.Task[None]"] = field(default_factory=set)
+    running: set["asyncio.Task[Any]"] = field(default_factory=set)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def add(self, task: "asyncio.Task[None]") -> None:
+    def add(self, task: "asyncio.Task[Any]") -> None:
         self.running.add(task)
         task.add_done_callback(tell_failure)
         task.add_done_callback(self._done)
@@ -102,6 +114,6 @@ class Tasks:
             task.cancel()
         await self.all_done()
 
-    def _done(self, task: "asyncio.Task[None]") -> None:
+    def _done(self, task: "asyncio.Task[Any]") -> None:
         self.running.discard(task)
         self.freed.set()

@@ -1,11 +1,11 @@
 """Condition checks: run in the background, in parallel, each with a time limit; one that passes fires its trigger."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lamplighter.daemon.active_config import ActiveConfig, Tasks
-from lamplighter.domain.acts import Act
-from lamplighter.domain.automations.decisions import blocked_by
+from lamplighter.domain.automations.admission import Origin, barred
 from lamplighter.domain.automations.gates import Checked
 from lamplighter.domain.automations.model import Condition
 from lamplighter.kit import log
@@ -14,6 +14,8 @@ from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.commands import Command, CommandRunner
 from lamplighter.services.automations import due, snapshots
+from lamplighter.services.automations.outlook import Asked
+from lamplighter.services.context import acting
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.triggers import TriggerRow
 from lamplighter.store.tx import Store, Tx
@@ -67,7 +69,7 @@ class Conditions:
         for trigger in triggers:
             row = rows.get(trigger.automation)
             gate = None if row is None else _gate(row, trigger.id)
-            if row is None or gate is None or blocked_by(self.active.rules.switches(row)):
+            if row is None or gate is None or barred(self.active.rules.switches(row), Origin.SLOT):
                 continue
             last = trigger.state.last_fired_at
             if gate.interval is None or last is None or last + gate.interval <= now:
@@ -85,20 +87,37 @@ class Conditions:
 
     async def _ask_now(self, check: _Check) -> None:
         row = check.row
-        ended = await self.runner.check(check_command(self.active, row, check.gate))
+        ended = await self.runner.check(await check_command(self.active, row, check.gate))
         told = "passed" if ended.exit_code == 0 else "timed out" if ended.timed_out else f"exit {ended.exit_code}"
         if ended.exit_code != 0 and told == check.trigger.check_result:
             return  # nothing new to write down
         result = Checked(None if ended.timed_out else ended.exit_code)
-        act = Act(ACTOR, self.clock.now())
-        await self.store.transact(
-            due.fire_checked, row.id, check.trigger.id, result, rules=self.active.rules, ids=self.ids, act=act
-        )
+        ctx = acting(ACTOR, self.clock.now(), self.ids)
+        await self.store.transact(due.fire_checked, row.id, check.trigger.id, result, rules=self.active.rules, ctx=ctx)
 
 
-def check_command(active: ActiveConfig, row: AutomationRow, gate: Condition) -> Command:
-    """The command that checks a condition; the same for the daemon and for a person who runs the check."""
-    env = active.env_of(row.rig) | {"LAMP_AUTOMATION": row.scoped_name}
+async def check_all(active: ActiveConfig, runner: CommandRunner, asked: Sequence[Asked]) -> list[Checked]:
+    """Run the commands of these conditions for whoever asks, SIDE_BY_SIDE at once; the answers are in their order.
+
+    Raises CommandNotStarted, NotFound for a rig that is gone.
+    """
+    room = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def check(one: Asked) -> Checked:
+        async with room:
+            ended = await runner.check(await check_command(active, one.row, one.gate))
+        return Checked(None if ended.timed_out else ended.exit_code)
+
+    return await asyncio.gather(*(check(one) for one in asked))
+
+
+async def check_command(active: ActiveConfig, row: AutomationRow, gate: Condition) -> Command:
+    """The command that checks a condition; the same for the daemon and for a person who runs the check.
+
+    Raises SecretUnknown, SecretLocked.
+    """
+    own = await active.secrets.opened(snapshots.of_row(row).policies.env)
+    env = active.env_of(row.rig) | own | {"LAMP_AUTOMATION": row.scoped_name}
     if row.path is not None:
         env["AUTOMATION_DIR"] = row.path.rpartition("/")[0]
     return Command(f"check {row.scoped_name}", gate.check, active.dir_of(row.rig), gate.timeout, env)

@@ -13,11 +13,11 @@ from lamplighter.domain.city.model import City
 from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit.clock import Clock
 from lamplighter.services import retention
-from lamplighter.store.engine.liveness import Proofs
+from lamplighter.store.engine import Proofs
 from lamplighter.store.tx import Store
 
-HOURLY = timedelta(hours=1)
 ALWAYS = 2**62
+ROLL_UP_EVERY = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Controller:
             Phase("descriptors", check_descriptors),
             Phase("owners", upkeep.expire_dead),
             *_wisps(city, upkeep),
+            Phase("rollups", upkeep.roll_up, at_most_every=ROLL_UP_EVERY),
             *(self.automations.phases(city) if self.automations is not None else ()),
             *_events(city, upkeep, Exporter(self.store, self.export), self.automations),
             *_records(city, upkeep),
@@ -83,20 +84,15 @@ def _events(city: City, upkeep: Housekeeping, exporter: Exporter, automations: A
                 spared = min(spared, await automations.scheduler.spared())
             return await upkeep.prune_events(city.retention.events, spared_after=spared)
 
-        phases.append(Phase("retention", prune, at_most_every=HOURLY))
+        phases.append(Phase("retention", prune, at_most_every=retention.pause(city.retention)))
     return phases
 
 
 def _records(city: City, upkeep: Housekeeping) -> list[Phase]:
-    """Runs are pruned before trigger events; a trigger event is kept while its run has not ended."""
+    """Records that need only the database to be pruned; a trigger event is kept while its run has not ended."""
     kept = city.retention
-    wanted = (
-        ("runs", kept.runs, retention.prune_runs),
-        ("trigger_events", kept.trigger_events, retention.prune_trigger_events),
-        ("outbox", kept.outbox, retention.prune_outbox),
-    )
     return [
-        Phase(f"retention_{what}", partial(upkeep.prune, what, keep, batch), at_most_every=HOURLY)
-        for what, keep, batch in wanted
-        if keep
+        Phase(f"retention_{table}", partial(upkeep.prune, table, keep, rule.prune), at_most_every=retention.pause(kept))
+        for table, rule in retention.RETENTION.items()
+        if isinstance(rule, retention.ByAge) and rule.prune is not None and (keep := rule.keep(kept))
     ]

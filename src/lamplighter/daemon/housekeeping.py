@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lamplighter.daemon.active_config import check_skew
-from lamplighter.domain.acts import Act
 from lamplighter.kit import descriptors, log
 from lamplighter.kit.clock import Clock
-from lamplighter.services import events, formulas, owners, retention
-from lamplighter.store.engine.liveness import Proofs
+from lamplighter.services import events, formulas, owners, retention, rollups
+from lamplighter.services.context import acting
+from lamplighter.store.engine import Proofs
 from lamplighter.store.tx import Store
 
 ACTOR = "controller"
@@ -63,13 +63,23 @@ class Housekeeping:
             log.get().info(f"{what}.pruned", count=pruned)
         return pruned
 
+    async def roll_up(self) -> int:
+        """Count runs that have ended; returns how many events were read for it."""
+        found = 0
+        for _ in range(BATCHES_A_TICK):
+            count = await self.store.transact(rollups.follow, now=self.clock.now())
+            found += count
+            if count < rollups.AT_ONCE:
+                break
+        return found
+
     async def expire_dead(self) -> int:
         """Expire owners whose process is dead; returns how many.
 
         Raises ProofLost when other processes may take this one for dead: it must not go on under its name.
         """
         await asyncio.to_thread(self.proofs.check, self.owner)
-        buried = await owners.expire_dead(self.store, self.proofs, self.owner, act=Act(self.actor, self.clock.now()))
+        buried = await owners.expire_dead(self.store, self.proofs, self.owner, ctx=acting(self.actor, self.clock.now()))
         for owner in buried:
             log.get().info("owner.buried", owner=owner.id, host=owner.host, pid=owner.pid)
         return len(buried)

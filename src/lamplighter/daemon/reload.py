@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.reload import CONTROLLER_BINDS, Refused, Same, Swap, judge
 from lamplighter.domain.events import NewEvent
@@ -13,6 +12,8 @@ from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import Fenced, LampError
 from lamplighter.ports.config_record import ConfigRecord
+from lamplighter.services.context import Context, acting
+from lamplighter.services.inbox import needs, settling
 from lamplighter.store.tx import Store, Tx
 
 ACTOR = "controller"
@@ -107,6 +108,8 @@ class Reloader:
         verdict = judge(self.current, new, bound=self.bound)
         match verdict:
             case Same():
+                if self.error is not None and self.tells:
+                    await self.store.transact(settling.of_accepted, ctx=self._context())
                 self.error = None
                 await self._accepted(new)
             case Refused(why):
@@ -138,6 +141,7 @@ class Reloader:
             candidate.write(tx)
         if self.tells:
             tx.events.append(fact)
+            settling.of_accepted(tx, ctx=self._context())
 
     async def _accepted(self, new: LoadedCity) -> None:
         if self.record is not None:
@@ -158,8 +162,16 @@ class Reloader:
     async def _tell_rejected(self, why: str) -> None:
         if self.tells:
             fact = self._fact("config.rejected", {"reason": why}, message=why)
-            await self.store.transact(lambda tx: tx.events.append(fact))
+            need = needs.refused(self.current.city.name, why, fact.at)
+
+            def tell(tx: Tx) -> None:
+                tx.events.append(fact)
+                needs.open_item(tx, need, ctx=self._context())
+
+            await self.store.transact(tell)
+
+    def _context(self) -> Context:
+        return acting(ACTOR, self.clock.now())
 
     def _fact(self, event_type: str, payload: dict[str, object], message: str | None = None) -> NewEvent:
-        act = Act(ACTOR, self.clock.now())
-        return act.event(event_type, subject=self.current.city.name, message=message, payload=payload)
+        return self._context().event(event_type, subject=self.current.city.name, message=message, payload=payload)

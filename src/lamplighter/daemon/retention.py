@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lamplighter.daemon.pipeline.agent_job import AgentRuns
+from lamplighter.daemon.pipeline.agent_sessions import AgentRuns
 from lamplighter.daemon.ticks import Phase
 from lamplighter.domain.city.model import City
 from lamplighter.kit import log
@@ -12,11 +12,14 @@ from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.services import retention
 from lamplighter.services.runs import artifacts
+from lamplighter.services.worktrees import is_awaited, left_behind
 from lamplighter.store.tx import Store
 
-HOURLY = timedelta(hours=1)
 OUTPUTS_EVERY = timedelta(minutes=1)
 WORKTREES_AT_ONCE = 20
+MEASURED_AT_ONCE = 1000
+SIZE_EVERY = timedelta(minutes=10)
+MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,13 @@ class RunRetention:
         async def discard_worktrees() -> int:
             return await self.discard_worktrees(kept.artifacts or kept.runs)
 
+        async def bound_worktrees() -> int:
+            return await self.bound_worktrees(kept.worktrees_mb * MEGABYTE)
+
         if kept.artifacts or kept.runs:
-            found.append(Phase("retention_worktrees", discard_worktrees, at_most_every=HOURLY))
+            found.append(Phase("retention_worktrees", discard_worktrees, at_most_every=retention.pause(kept)))
+        if kept.worktrees_mb:
+            found.append(Phase("retention_worktree_size", bound_worktrees, at_most_every=SIZE_EVERY))
         return found
 
     def of_city(self, city: City) -> list[Phase]:
@@ -53,9 +61,9 @@ class RunRetention:
             return await self.prune_effects(kept.runs)
 
         if kept.artifacts:
-            found.append(Phase("retention_artifacts", prune_artifacts, at_most_every=HOURLY))
+            found.append(Phase("retention_artifacts", prune_artifacts, at_most_every=retention.pause(kept)))
         if kept.runs:
-            found.append(Phase("retention_effects", prune_effects, at_most_every=HOURLY))
+            found.append(Phase("retention_effects", prune_effects, at_most_every=retention.pause(kept)))
         return found
 
     async def prune_artifacts(self, keep: timedelta) -> int:
@@ -77,13 +85,37 @@ class RunRetention:
         Uncommitted changes are lost; commits stay on their branches.
         """
         before, node = self.clock.now() - keep, self.agents.me.node
-        rows = await self.store.read(lambda tx: tx.runs.with_worktree(node, before=before, limit=WORKTREES_AT_ONCE))
+        rows = await self.store.read(left_behind, node, before=before, limit=WORKTREES_AT_ONCE)
         for row in rows:
             try:
-                await self.agents.discard(row)
+                await self.agents.places.discard(row)
             except LampError as error:
-                log.get().warning("worktree.not_discarded", run=row.run.id, error=error.message)
+                log.get().warning("worktree.not_discarded", run=row.id, error=error.message)
         return len(rows)
+
+    async def bound_worktrees(self, most: int) -> int:
+        """Bring the worktrees of this node's ended runs to `most` bytes together; returns how many were changed.
+
+        Of the oldest first goes what a setup makes anew, then the worktree: uncommitted changes are lost, commits stay
+        on their branches. Those that wait for an answer are left as they are.
+        """
+        now, node = self.clock.now(), self.agents.me.node
+        rows = await self.store.read(left_behind, node, before=now, limit=MEASURED_AT_ONCE)
+        sizes = {row.id: await self.agents.places.size(row) for row in rows if not is_awaited(row)}
+        total, changed = sum(sizes.values()), 0
+        for make_smaller in (self.agents.places.shed, self.agents.places.discard):
+            for row in (row for row in rows if row.id in sizes):
+                if total <= most:
+                    return changed
+                try:
+                    await make_smaller(row)
+                except LampError as error:
+                    log.get().warning("worktree.not_discarded", run=row.id, error=error.message)
+                    continue
+                now_has = await self.agents.places.size(row)
+                changed += now_has != sizes[row.id]
+                total, sizes[row.id] = total - sizes[row.id] + now_has, now_has
+        return changed
 
     async def _cleanup(self) -> None:
         try:

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from lamplighter.daemon.active_config import ActiveConfig, ClockGuard, check_skew
 from lamplighter.daemon.pipeline.worker import Worker
 from lamplighter.daemon.ticks import Waker
-from lamplighter.domain.acts import Act
 from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock, Reading, set_back_by
@@ -18,6 +17,7 @@ from lamplighter.kit.loop import every
 from lamplighter.services import clock_back, retention
 from lamplighter.services.automations import due
 from lamplighter.services.automations.registering import TOPIC as AUTOMATIONS
+from lamplighter.services.context import Context, acting
 from lamplighter.store.tx import Store
 
 ACTOR = "controller"
@@ -92,46 +92,46 @@ class Scheduler:
         by = await self.store.read(clock_back.ahead, read.now) if self._read is None else set_back_by(self._read, read)
         if by is not None:
             await check_skew(self.store)  # if the database's clock was not set back, this machine's is wrong
-            act = Act(ACTOR, read.now)
-            await self.store.transact(clock_back.mend, by, rules=self.active.rules, act=act)
+            ctx = acting(ACTOR, read.now, self.ids)
+            await self.store.transact(clock_back.mend, by, rules=self.active.rules, ctx=ctx)
             log.get().warning("clock.set_back", by_s=round(by.total_seconds(), 3))
         self._read = read
 
     async def _fire(self) -> due.PassReport:
-        act = Act(ACTOR, self.clock.now())
+        ctx = acting(ACTOR, self.clock.now(), self.ids)
         with self.worker.start_grant(AT_ONCE) as start_grant:
             try:
                 report = await self.store.transact(
-                    due.fire_due, limit=AT_ONCE, rules=self.active.rules, ids=self.ids, act=act, start_grant=start_grant
+                    due.fire_due, limit=AT_ONCE, rules=self.active.rules, ctx=ctx, start_grant=start_grant
                 )
             except LampError:
                 raise
             except Exception as error:  # noqa: BLE001  a bug about one trigger must not silence all the others
                 log.get().error("scheduler.batch_failed", exc_info=error)
-                report = await self._fire_one_by_one(act)
+                report = await self._fire_one_by_one(ctx)
             if report.fired:
                 crash_point(CrashPoint.FIRE_AFTER_COMMIT)
             self.worker.begin_all(report.started)
         return report
 
-    async def _fire_one_by_one(self, act: Act) -> due.PassReport:
+    async def _fire_one_by_one(self, ctx: Context) -> due.PassReport:
         report = due.PassReport()
-        for key in await self.store.transact(due.due_keys, act.at, limit=AT_ONCE):
+        for key in await self.store.transact(due.due_keys, ctx.now, limit=AT_ONCE):
             try:
-                one = await self.store.transact(due.fire_alone, key, rules=self.active.rules, ids=self.ids, act=act)
+                one = await self.store.transact(due.fire_alone, key, rules=self.active.rules, ctx=ctx)
             except LampError:
                 raise
             except Exception as error:  # noqa: BLE001  as above; it is reported and tried again later
                 log.get().error("scheduler.trigger_failed", automation=key[0], trigger=key[1], exc_info=error)
-                await self.store.transact(due.put_aside, key, f"{type(error).__name__}: {error}", act=act)
+                await self.store.transact(due.put_aside, key, f"{type(error).__name__}: {error}", ctx=ctx)
                 continue
             report.looked_at += 1
             report.fired += one.fired
         return report
 
     async def raise_quiet(self) -> None:
-        act = Act(ACTOR, self.clock.now())
-        raised = await self.store.transact(due.raise_quiet, limit=QUIET_AT_ONCE, rules=self.active.rules, act=act)
+        ctx = acting(ACTOR, self.clock.now(), self.ids)
+        raised = await self.store.transact(due.raise_quiet, limit=QUIET_AT_ONCE, rules=self.active.rules, ctx=ctx)
         for name in raised:
             log.get().warning("automation.quiet", automation=name)
 

@@ -1,44 +1,131 @@
-"""Callers and their permissions: the city's owner may do everything, a run's token only what its run needs."""
+"""Who asks and what they may do: roles with their rights as one table."""
 
-import hmac
-import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from enum import StrEnum
-from hashlib import sha256
 
 from lamplighter.kit.errors import LampError
-
-KEY_BYTES = 32
-_RUN_TOKEN = re.compile(r"lrt_(?P<run>run_[0-9a-z]{1,64})\.(?P<mac>[0-9a-f]{64})")
+from lamplighter.kit.records import record
 
 
 class Verb(StrEnum):
+    """A right: what an operation asks its actor to have."""
+
+    READ = "read"
     COMPLETE_RUN = "complete_run"
     EMIT_EVENT = "emit_event"
-    READ = "read"
-    WRITE = "write"
+    RUN_AUTOMATION = "run_automation"
+    CANCEL_RUN = "cancel_run"
+    RETRY_RUN = "retry_run"
+    ANSWER_RUN = "answer_run"
+    KEEP_NOTES = "keep_notes"
+    CLAIM_RUN = "claim_run"
+    RESOLVE_RUN = "resolve_run"
+    SNOOZE_ITEM = "snooze_item"
+    DISMISS_ITEM = "dismiss_item"
+    RETRY_OUTBOX = "retry_outbox"
+    WRITE_DESTINATIONS = "write_destinations"
+    WRITE_BEADS = "write_beads"
+    WRITE_MAIL = "write_mail"
+    WRITE_AUTOMATIONS = "write_automations"
+    WRITE_CONFIGURATIONS = "write_configurations"
+    WRITE_SECRETS = "write_secrets"
+    WRITE_CONNECTIONS = "write_connections"
+    CONTROL_AGENTS = "control_agents"
+    PAUSE_CITY = "pause_city"
+    WRITE_CITY = "write_city"
+    WRITE_TOKENS = "write_tokens"
+    """One's own tokens; those of others are a matter of `write_members`."""
+    SAVE_VIEWS = "save_views"
+    ACT_IN_BULK = "act_in_bulk"
+    """To ask for one thing to be done to many runs; each is judged by the right to that thing."""
+    READ_AUDIT = "read_audit"
+    WRITE_MEMBERS = "write_members"
 
 
-OF_A_RUN = frozenset({Verb.COMPLETE_RUN, Verb.EMIT_EVENT})
+class Role(StrEnum):
+    """Where an actor's rights come from: a membership, the token of a run, or being a part of Lamplighter itself."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    MEMBER = "member"
+    RUN = "run"
+    SYSTEM = "system"
 
 
-@dataclass(frozen=True)
-class Caller:
-    """`run` is the run whose token was presented, or the run the caller works in; it counts as the cause of what the
-    caller does.
-    """
+_OF_MEMBERS = frozenset(
+    {
+        Verb.READ,
+        Verb.EMIT_EVENT,
+        Verb.RUN_AUTOMATION,
+        Verb.CANCEL_RUN,
+        Verb.RETRY_RUN,
+        Verb.ANSWER_RUN,
+        Verb.KEEP_NOTES,
+        Verb.CLAIM_RUN,
+        Verb.SNOOZE_ITEM,
+        Verb.WRITE_BEADS,
+        Verb.WRITE_MAIL,
+        Verb.WRITE_TOKENS,
+        Verb.SAVE_VIEWS,
+        Verb.ACT_IN_BULK,
+    }
+)
+_OF_ADMINS = _OF_MEMBERS | {
+    Verb.COMPLETE_RUN,
+    Verb.RESOLVE_RUN,
+    Verb.DISMISS_ITEM,
+    Verb.RETRY_OUTBOX,
+    Verb.WRITE_DESTINATIONS,
+    Verb.WRITE_AUTOMATIONS,
+    Verb.WRITE_CONFIGURATIONS,
+    Verb.WRITE_SECRETS,
+    Verb.WRITE_CONNECTIONS,
+    Verb.CONTROL_AGENTS,
+    Verb.PAUSE_CITY,
+    Verb.WRITE_CITY,
+    Verb.READ_AUDIT,
+}
+RIGHTS: Mapping[Role, frozenset[Verb]] = {
+    Role.OWNER: frozenset(Verb),
+    Role.ADMIN: _OF_ADMINS,
+    Role.MEMBER: _OF_MEMBERS,
+    Role.RUN: frozenset({Verb.COMPLETE_RUN, Verb.EMIT_EVENT, Verb.KEEP_NOTES}),
+    Role.SYSTEM: frozenset(Verb),
+}
+"""What each role may do; nothing else in the program decides it."""
 
-    actor: str
-    verbs: frozenset[Verb]
+
+PEOPLE = frozenset({Role.OWNER, Role.ADMIN, Role.MEMBER})
+
+
+@record
+class Actor:
+    """Who asks. `run` is the run whose token was presented, or in which the actor works: the cause of what it does."""
+
+    name: str
+    role: Role
     run: str | None = None
+    session: str | None = None
+    """The session from which it speaks, if that is known."""
+    rig: str | None = None
+    """The rig in which it works, if that is known."""
+    token: str | None = None
+    """The id of the member's token that was presented, which must still hold when the operation is judged."""
+    scopes: frozenset[Verb] | None = None
+    """The only rights of the role that its token keeps; None for all."""
 
     def may(self, verb: Verb) -> bool:
-        return verb in self.verbs
+        return verb in RIGHTS[self.role] and (self.scopes is None or verb in self.scopes)
+
+    @property
+    def is_person(self) -> bool:
+        """Whether it is a person, or a program with a person's token; not a run or a part of Lamplighter."""
+        return self.role in PEOPLE
 
     @property
     def token_run(self) -> str | None:
-        """The run whose token was presented; None for the owner, even when working inside a run."""
-        return self.run if self.verbs == OF_A_RUN else None
+        """The run whose token was presented; None for everybody else, even when working inside a run."""
+        return self.run if self.role is Role.RUN else None
 
 
 class Unauthenticated(LampError):
@@ -48,71 +135,49 @@ class Unauthenticated(LampError):
         )
 
 
+class TokenVoid(Unauthenticated):
+    def __init__(self, why: str) -> None:
+        LampError.__init__(self, f"The token {why}.", hint="Make another one with `lamp token create`.")
+
+
 class Forbidden(LampError):
-    def __init__(self, caller: Caller, what: str) -> None:
-        super().__init__(f"{caller.actor} may not {what}.", hint="Ask the owner of the city to do it.")
+    def __init__(self, actor: Actor, what: str) -> None:
+        hint = "Ask the owner of the city to do it."
+        if actor.scopes is not None:
+            kept = ", ".join(sorted(actor.scopes)) or "nothing"
+            hint = f"The token that was shown keeps only: {kept}. Make one with more rights with `lamp token create`."
+        super().__init__(f"{actor.name} may not {what}.", hint=hint)
 
 
 class RunOver(Forbidden):
-    def __init__(self, caller: Caller, state: str | None) -> None:
+    def __init__(self, actor: Actor, state: str | None) -> None:
         LampError.__init__(
             self,
-            f"Run {caller.run} has ended as {state}." if state else f"There is no run {caller.run} any more.",
+            f"Run {actor.run} has ended as {state}." if state else f"There is no run {actor.run} any more.",
             hint="Stop working on it: all that its token can still do is to repeat the completion it gave.",
         )
 
 
-def owner(actor: str, run: str | None = None) -> Caller:
-    return Caller(actor, frozenset(Verb), run)
+def owner(name: str, run: str | None = None) -> Actor:
+    return Actor(name, Role.OWNER, run)
 
 
-def of_run(run: str) -> Caller:
-    return Caller(f"run:{run}", OF_A_RUN, run)
+def of_run(run: str) -> Actor:
+    return Actor(f"run:{run}", Role.RUN, run)
 
 
-def require(caller: Caller, verb: Verb) -> None:
+def system(name: str) -> Actor:
+    return Actor(name, Role.SYSTEM)
+
+
+def require(actor: Actor, verb: Verb) -> None:
     """Raises Forbidden."""
-    if not caller.may(verb):
-        raise Forbidden(caller, verb.value.replace("_", " "))
+    if not actor.may(verb):
+        raise Forbidden(actor, verb.value.replace("_", " "))
 
 
-def require_own_run(caller: Caller, run: str) -> None:
-    """A caller that works inside a run may complete only that run. Raises Forbidden."""
-    require(caller, Verb.COMPLETE_RUN)
-    if caller.run is not None and caller.run != run:
-        raise Forbidden(caller, f"complete run {run}")
-
-
-def run_token(key: bytes, run: str) -> str:
-    """The token of a run: the same each time it is issued, so that a resumed start can issue it again."""
-    return f"lrt_{run}.{_mac(key, run)}"
-
-
-def run_of_token(key: bytes, token: str) -> str | None:
-    """The run a token was issued for, or None. The comparison takes the same time for every wrong token of a run."""
-    found = _RUN_TOKEN.fullmatch(token)
-    if found is None or not hmac.compare_digest(_mac(key, found["run"]), found["mac"]):
-        return None
-    return found["run"]
-
-
-@dataclass(frozen=True)
-class TokenBook:
-    """Checks the tokens of one city: its owner's, and those of its runs."""
-
-    key: bytes = field(repr=False)
-    owner_token: str = field(repr=False)
-    owner_name: str = "owner"
-
-    def caller(self, token: str) -> Caller | None:
-        run = run_of_token(self.key, token)
-        if run is not None:
-            return of_run(run)
-        shown, known = token.encode("utf-8", "surrogatepass"), self.owner_token.encode()
-        return owner(self.owner_name) if hmac.compare_digest(shown, known) else None
-
-
-def _mac(key: bytes, run: str) -> str:
-    if len(key) < KEY_BYTES:
-        raise ValueError("the city's key is too short")
-    return hmac.new(key, f"lamplighter run token v1\0{run}".encode(), sha256).hexdigest()
+def require_own_run(actor: Actor, run: str) -> None:
+    """An actor that works inside a run may complete only that run. Raises Forbidden."""
+    require(actor, Verb.COMPLETE_RUN)
+    if actor.run is not None and actor.run != run:
+        raise Forbidden(actor, f"complete run {run}")

@@ -12,8 +12,8 @@ from lamplighter.kit.records import record
 TOPIC = "events"
 LONGEST_PAYLOAD = 1 << 20
 PRODUCT_FAMILIES = frozenset({
-    "agent", "automation", "bead", "city", "config", "configuration", "controller", "convoy", "delivery", "inbox",
-    "mail", "node", "owner", "rig", "run", "store",
+    "agent", "automation", "bead", "bulk", "city", "config", "configuration", "connection", "controller", "convoy",
+    "delivery", "inbox", "login", "mail", "node", "owner", "rig", "run", "slack", "store",
 })  # fmt: skip
 """The first words of the event types that only Lamplighter emits, so that automations can trust these events."""
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+")
@@ -75,6 +75,15 @@ class EventFilter:
     subject: str | None = None
     since: datetime | None = None
     after: int = 0
+
+    def passes(self, event: Event) -> bool:
+        return (
+            event.seq > self.after
+            and (self.type is None or matches(self.type, event.type))
+            and (self.actor is None or event.actor == self.actor)
+            and (self.subject is None or event.subject == self.subject)
+            and (self.since is None or event.at >= self.since)
+        )
 
 
 def checked_type(text: str) -> str:

@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from lamplighter.kit.clock import rfc3339
 
 HUMAN = "human"
 LONGEST_TITLE = 120
@@ -21,16 +18,6 @@ class Message:
     @property
     def title(self) -> str:
         return title_of(self.body)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "from": self.sender or None,
-            "to": self.to,
-            "title": self.title,
-            "body": self.body,
-            "created_at": None if self.created_at is None else rfc3339(self.created_at),
-        }
 
 
 def title_of(body: str) -> str:

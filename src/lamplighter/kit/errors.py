@@ -1,6 +1,30 @@
 """The base of every error a person may read: what happened, what to do next, and what kind it is."""
 
+import re
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import NamedTuple
+
+Place = tuple[str | int, ...]
+"""Where a value stands: the keys and numbers on the way to it from the outermost value."""
+
+
+class Misfit(NamedTuple):
+    """A value that is not what is asked for; `told` says so in a clause that names the place."""
+
+    place: Place
+    told: str
+
+    @property
+    def pointer(self) -> str:
+        """The place as a JSON pointer (RFC 6901)."""
+        return "".join("/" + str(one).replace("~", "~0").replace("/", "~1") for one in self.place)
+
+
+def place_of(key: str) -> Place:
+    """The place that a key such as `triggers[0].gate` names."""
+    found = re.findall(r"[^.\[\]]+", key)
+    return tuple(int(one) if one.isdecimal() else one for one in found)
 
 
 class Kind(StrEnum):
@@ -30,6 +54,8 @@ class LampError(Exception):
 
 class UsageError(LampError):
     kind = Kind.USAGE
+    misfits: "Sequence[Misfit]" = ()
+    """The single values that are wrong, where that is known."""
 
 
 class NotFound(LampError):

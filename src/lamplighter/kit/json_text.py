@@ -1,6 +1,7 @@
 """Parses JSON from outside strictly and to a bounded depth, and caches objects that many rows share."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,7 @@ class TooDeep(ValueError):
         super().__init__(f"it has more than {DEEPEST} arrays and objects within each other")
 
 
+_STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 DEEPEST = 100
 """The most nested levels of arrays and objects, so that a parsed value can be checked, compared and written again."""
 
@@ -24,6 +26,11 @@ def parse(text: str | bytes) -> Any:
     if _openings(text) > DEEPEST and is_too_deep(value):
         raise TooDeep
     return value
+
+
+def parse_with_comments(text: str) -> Any:
+    """As `parse`, for files of programs that allow `//` and `/* */` comments. Raises ValueError."""
+    return parse(_STRING_OR_COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text))
 
 
 def is_too_deep(value: object) -> bool:

@@ -24,21 +24,26 @@ class TimeLimit:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  a coroutine runs in a task
         self._task: asyncio.Task[Any] = task
+        self._cancelled = asyncio.CancelledError
         self._cancels_before = task.cancelling()
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._expire)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        import asyncio
-
         self._timer.cancel()
         if not self._expired:
             return
         cancels = self._task.uncancel()
         # A cancellation from elsewhere that came in the meantime stays a cancellation.
-        if kind is not None and issubclass(kind, asyncio.CancelledError) and cancels <= self._cancels_before:
+        if kind is not None and issubclass(kind, self._cancelled) and cancels <= self._cancels_before:
             raise TimeoutError from error
+
+    def end(self) -> None:
+        """End the block now, from another task, as if its time were over."""
+        self._timer.cancel()
+        if not self._expired:
+            self._expire()
 
     def _expire(self) -> None:
         self._expired = True

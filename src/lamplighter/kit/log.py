@@ -1,106 +1,23 @@
-"""Logging of events with fields: set-up, bound context, and the masking of secrets."""
+"""Logging of events with fields. Its library is loaded with the first logged line, because most commands log none."""
 
-import io
-import re
-import sys
-from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any, TextIO, cast
-
-from lamplighter.kit.masking import MASK, is_secret, masked
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
-    import structlog  # loaded with the first logged line, because most commands log none
+    from structlog.typing import FilteringBoundLogger
 
 INFO, WARNING = 20, 30
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_QUOTED = re.compile("[ \\t=\\r\\n\"']")  # the renderer quotes such values and escapes their control characters
-_STEERING_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-
-
-def mask_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    for key, value in event.items():
-        if is_secret(key):
-            event[key] = MASK
-        elif isinstance(value, str):
-            event[key] = masked(value)
-    return event
-
-
-def escape_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Escape line breaks and terminal control characters, so that foreign text cannot pass for a log line of ours."""
-    for key, value in event.items():
-        if isinstance(value, str) and (key == "event" or not _QUOTED.search(value)):
-            event[key] = _STEERING.sub(_escaped, value)
-    return event
 
 
 def set_up(stream: TextIO | None = None, *, level: int = INFO, json: bool = False) -> None:
     """Called once, when a process starts. Colours only on a terminal; with `json`, one JSON object a line."""
-    import structlog
+    from lamplighter.kit import log_lines
 
-    out = _Unbreakable(stream or sys.stderr)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            cast("Any", mask_fields),
-            *_renderers(json=json, colors=out.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", out)),
-        cache_logger_on_first_use=False,
-    )
+    log_lines.set_up(stream, level=level, json=json)
 
 
-def _renderers(*, json: bool, colors: bool) -> list[Any]:
-    """Tracebacks omit the values of variables: they may hold secrets, and printing a whole city takes minutes."""
-    import structlog
-
-    if not json:
-        console = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24, exception_formatter=_write_traceback)
-        return [escape_fields, console]
-    frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
-    return [structlog.processors.ExceptionRenderer(frames), structlog.processors.JSONRenderer()]
-
-
-def _write_traceback(out: TextIO, error: Any) -> None:
-    import structlog
-
-    text = io.StringIO()
-    structlog.dev.plain_traceback(text, error)
-    out.write(_STEERING_BUT_LINES.sub(_escaped, text.getvalue()))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return found.group().encode("unicode_escape").decode()
-
-
-class _Unbreakable:
-    """A stream whose reader may go away and whose disk may be full: the line is then lost, and the work goes on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def write(self, text: str) -> int:
-        try:
-            return self._stream.write(text)
-        except (OSError, ValueError):  # ValueError when it was closed
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            self._stream.flush()
-        except (OSError, ValueError):
-            return
-
-
-def get() -> "structlog.typing.FilteringBoundLogger":
+def get() -> "FilteringBoundLogger":
     import structlog
 
     if not structlog.is_configured():
         set_up(level=WARNING)  # a command: it prints its own output, and logs only what went wrong
-    return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
+    return cast("FilteringBoundLogger", structlog.get_logger())

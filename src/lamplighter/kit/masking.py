@@ -7,14 +7,19 @@ _SECRET_FIELD = re.compile(
     r"(token|secret|password|passwd|api_?key|authorization|credential|private_key)", re.IGNORECASE
 )
 # The bound on the scheme's length keeps the search fast: else a long word is searched again from each of its letters.
-_URL_PASSWORD = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://[^:/@\s]*):[^@/\s]+@", re.IGNORECASE)
+# A password may hold `/` and `@`, written as they are: it goes to the last `@` before a space or a quote. A port that a
+# path follows is no password.
+_URL_PASSWORD = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://[^:/@\s]*):(?!\d{1,5}(?:[/?#]|$))[^\s\"'`<>]{1,300}@", re.IGNORECASE
+)
 _PARAMETER = re.compile(r"(?P<name>[?&\s](?:ssl)?password)=[^&\s]+", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
     """`text` with the passwords of URLs masked, before the host or in a parameter.
 
-    A password before the host that contains an unescaped `/` or `@` is not, or not wholly, masked.
+    What stands between the colon after the user and the last `@` of the word is taken for the password: where a path
+    or a parameter holds another `@`, more is masked than the password.
     """
     if not text:
         return text

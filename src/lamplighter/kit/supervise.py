@@ -28,7 +28,8 @@ class Child:
     stop: Callable[[], Awaitable[None]] | None = None
     stop_within: timedelta = timedelta(seconds=5)
     dropped_when_fenced: bool = False
-    """After a fence the child is cancelled without `stop`, as in a crash: `stop` would end what others may hold now."""
+    """After a fence the child is cancelled without `stop`, as in a crash: `stop` would end what others may hold now.
+    The same after `leave_behind`."""
 
 
 class TooManyRestarts(Exception):
@@ -49,6 +50,10 @@ class Supervisor:
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _children: dict[str, Child] = field(default_factory=dict)
     _fenced: bool = False
+
+    def leave_behind(self) -> None:
+        """From now on children are stopped as after a fence: what they hold is left to the next process."""
+        self._fenced = True
 
     async def run(self, children: list[Child]) -> None:
         """Raises TooManyRestarts, Fenced or CancelledError; returns only when every child has returned."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lamplighter.domain.access import OF_A_RUN
+from lamplighter.domain.access import RIGHTS, Role
 from lamplighter.domain.events import PRODUCT_FAMILIES
-from lamplighter.mcp.tools import TOOLS, Tool
+from lamplighter.mcp.tools import Tool, tools
 
 _FAMILIES = ", ".join(f"`{family}.*`" for family in sorted(PRODUCT_FAMILIES))
 _INTRODUCTION = f"""\
@@ -13,17 +13,17 @@ _INTRODUCTION = f"""\
 
 The Model Context Protocol, over standard input and output (`lamp mcp`) and over stateless streamable HTTP at `/mcp`,
 where a bearer token says who calls. A run's own token completes that run, repeats the same completion, and, for as
-long as the run goes on, emits events; other tools are not shown to it. A tool is offered where the service behind it
-runs. Events of the families that Lamplighter itself emits ({_FAMILIES}) are refused to everybody.
+long as the run goes on, emits events; other tools are not shown to it. Events of the families
+that Lamplighter itself emits ({_FAMILIES}) are refused to everybody.
 """
 
 
 def reference() -> str:
-    return "\n".join([_INTRODUCTION, *(_section(tool) for tool in TOOLS)])
+    return "\n".join([_INTRODUCTION, *(_section(tool) for tool in tools())])
 
 
 def _section(tool: Tool) -> str:
-    note = " A run's token may call it." if tool.verb in OF_A_RUN else ""
+    note = " A run's token may call it." if tool.verb in RIGHTS[Role.RUN] else ""
     properties: Mapping[str, Mapping[str, Any]] = tool.schema["properties"]
     required = tool.schema["required"]
     rows = [

@@ -15,24 +15,24 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from lamplighter import __version__
-from lamplighter.domain.access import Caller
+from lamplighter.domain.access import Actor
 from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.json_text import TooDeep, is_too_deep
 from lamplighter.mcp.tools import Tool, find, offered
-from lamplighter.services.toolbox import Toolbox
+from lamplighter.services.city_operations import CityOperations
 
 NAME = "lamplighter"
 LARGEST_BODY = 1 << 20
 
 Scope = Any
-CallerOf = Callable[[ServerRequestContext[Any, Any]], Caller]
+CallerOf = Callable[[ServerRequestContext[Any, Any]], Actor]
 
 
-def build(toolbox: Toolbox, caller_of: CallerOf) -> Server[Any]:
+def build(city: CityOperations, caller_of: CallerOf) -> Server[Any]:
     async def list_tools(
         context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(tool) for tool in offered(toolbox, caller_of(context))])
+        return types.ListToolsResult(tools=[_described(tool) for tool in offered(caller_of(context))])
 
     async def call_tool(
         context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
@@ -41,17 +41,17 @@ def build(toolbox: Toolbox, caller_of: CallerOf) -> Server[Any]:
         if is_too_deep(params.arguments):
             return _refusal(UsageError(f"The arguments cannot be taken: {TooDeep()}.", hint="Give them fewer levels."))
         try:
-            tool = find(params.name, toolbox, caller)
-            return _answer(await tool.call(toolbox, caller, params.arguments or {}))
+            tool = find(params.name, caller)
+            return _answer(await tool.call(city, caller, params.arguments or {}))
         except LampError as error:
             return _refusal(error)
 
     return Server(NAME, version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-async def serve_stdio(toolbox: Toolbox, caller: Caller) -> None:
+async def serve_stdio(city: CityOperations, caller: Actor) -> None:
     """Serve until the client closes standard input."""
-    server = build(toolbox, lambda _context: caller)
+    server = build(city, lambda _context: caller)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
@@ -63,8 +63,8 @@ class HttpEndpoint:
     the caller in the request's scope.
     """
 
-    def __init__(self, toolbox: Toolbox, caller_in: Callable[[Mapping[str, Any]], Caller]) -> None:
-        server = build(toolbox, lambda context: caller_in(_request(context).scope))
+    def __init__(self, city: CityOperations, caller_in: Callable[[Mapping[str, Any]], Actor]) -> None:
+        server = build(city, lambda context: caller_in(_request(context).scope))
         self._manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=LARGEST_BODY
         )

@@ -1,30 +1,57 @@
-"""The tools, each a thin layer over a service; `domain.access` decides which caller may use which."""
+"""The tools for agents, made from the operations that name one."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from lamplighter.domain.access import Caller, Verb
-from lamplighter.domain.runs.completion import ALIAS, TOOL, parse
-from lamplighter.kit.errors import NotFound, Unavailable
-from lamplighter.mcp import bead_tools
-from lamplighter.mcp.arguments import Arguments
-from lamplighter.mcp.schemas import COMPLETION, Schema, arguments, free, text
-from lamplighter.services.toolbox import CityDesk, Toolbox
+from lamplighter.domain.access import Actor, Verb
+from lamplighter.domain.runs.completion import ALIAS, ASK_TOOL, TOOL
+from lamplighter.kit.errors import NotFound
+from lamplighter.kit.shapes import schema_of, to_json
+from lamplighter.services import table
+from lamplighter.services.automations.queries import PAGE
+from lamplighter.services.city_operations import CityOperations
+from lamplighter.services.operation import Operation
 
-Call = Callable[[Toolbox, Caller, Mapping[str, Any]], Awaitable[Any]]
+SURFACE = "tool"
+_FIRST = (
+    TOOL,
+    "event_emit",
+    "run_get",
+    "automation_list",
+    "automation_create",
+    ASK_TOOL,
+    "automation_notes",
+    "automation_cursor",
+)
+"""The order in which tools are listed; the others follow as in the table of operations."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """`there` tells whether the toolbox has the service behind the tool."""
-
     name: str
-    description: str
-    schema: Schema
-    verb: Verb
-    call: Call
-    there: Callable[[Toolbox], bool]
+    operation: Operation[Any, Any]
+
+    @property
+    def description(self) -> str:
+        return self.operation.summary
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return schema_of(self.operation.fields_of)
+
+    @property
+    def verb(self) -> Verb:
+        return self.operation.verb
+
+    async def call(self, city: CityOperations, actor: Actor, given: Mapping[str, Any]) -> Any:
+        """Arguments that are not known are ignored: some programs add their own to every tool."""
+        ask = self.operation.asked(given, strict=False)
+        answer = to_json(await city.do(self.operation, ask, actor, surface=SURFACE))
+        if self.name in _WRAPPED:
+            return _WRAPPED[self.name](answer)
+        return {f"{self.operation.subject}s": answer} if isinstance(answer, list) else answer
 
 
 class ToolUnknown(NotFound):
@@ -32,107 +59,57 @@ class ToolUnknown(NotFound):
         super().__init__(f"There is no tool {name} here.", hint="List the tools to see those there are.")
 
 
-def offered(toolbox: Toolbox, caller: Caller) -> list[Tool]:
-    """The tools that the caller may use; the others are hidden, so that a run's agent does not try them in vain."""
-    return [tool for tool in TOOLS if tool.there(toolbox) and caller.may(tool.verb)]
+@cache
+def tools() -> tuple[Tool, ...]:
+    made = [Tool(one.tool, one) for one in table.every() if one.tool is not None]
+    return tuple(sorted(made, key=lambda tool: _FIRST.index(tool.name) if tool.name in _FIRST else len(_FIRST)))
 
 
-def find(name: str, toolbox: Toolbox, caller: Caller) -> Tool:
-    """Raises ToolUnknown, also for a tool that this caller may not use."""
+def offered(actor: Actor) -> list[Tool]:
+    """The tools that the actor may use; the others are hidden, so that a run's agent does not try them in vain."""
+    return [tool for tool in tools() if actor.may(tool.verb)]
+
+
+def find(name: str, actor: Actor) -> Tool:
+    """Raises ToolUnknown, also for a tool that this actor may not use."""
     wanted = TOOL if name == ALIAS else name
-    for tool in offered(toolbox, caller):
+    for tool in offered(actor):
         if tool.name == wanted:
             return tool
     raise ToolUnknown(name)
 
 
-async def _complete(toolbox: Toolbox, caller: Caller, given: Mapping[str, Any]) -> Any:
-    service = _there(toolbox.completion)
-    done = await service.complete(parse(given), caller=caller)
-    word = "was already recorded" if done.replayed else "is recorded"
-    return {"run": done.run, "state": done.state.value, "replayed": done.replayed, "message": f"The completion {word}."}
+def _completed(answer: Any) -> Any:
+    word = "was already recorded" if answer["replayed"] else "is recorded"
+    more = f" {answer['message']}" if answer.get("message") else ""
+    return {**answer, "message": f"The completion {word}.{more}"}
 
 
-async def _run_get(toolbox: Toolbox, caller: Caller, given: Mapping[str, Any]) -> Any:
-    args = Arguments(given)
-    run = args.need("run_id")
-    args.check()
-    return dict(await _there(toolbox.completion).run(run, caller=caller))
+def _asked(answer: Any) -> Any:
+    word = "was already asked" if answer["replayed"] else "is asked"
+    return {**answer, "message": f"The question {word}. End your turn now: you go on when a person has answered."}
 
 
-async def _automation_list(toolbox: Toolbox, caller: Caller, _given: Mapping[str, Any]) -> Any:
-    return {"automations": list(await _there(toolbox.automations).automations(caller=caller))}
+def _with_ids_of_children(answer: Any) -> Any:
+    return {**answer, "children": [child["id"] for child in answer["children"]]}
 
 
-async def _automation_create(toolbox: Toolbox, caller: Caller, given: Mapping[str, Any]) -> Any:
-    made = await _there(toolbox.automations).create({**given, "enabled": False}, caller=caller)
-    return {"automation": made, "message": "It is stored and disabled; a person has to enable it."}
+def _automations(answer: Any) -> Any:
+    found = {"automations": answer}
+    if len(answer) == PAGE:
+        found["message"] = f"There may be more: pass `after` as {answer[-1]['scoped_name']} to see those that follow."
+    return found
 
 
-async def _event_emit(toolbox: Toolbox, caller: Caller, given: Mapping[str, Any]) -> Any:
-    args = Arguments(given)
-    kind, subject, message = args.need("type"), args.text("subject"), args.text("message")
-    args.check()
-    await _there(toolbox.desk).emit(caller, kind, subject=subject, message=message, payload=args.any("payload"))
-    return {"type": kind, "subject": subject, "emitted": True}
+def _proposed(answer: Any) -> Any:
+    return {"automation": answer, "message": "It is stored and disabled; a person has to enable it."}
 
 
-def _bead(name: str, description: str, schema: Schema, verb: Verb, call: bead_tools.Call) -> Tool:
-    async def wrapped(toolbox: Toolbox, caller: Caller, given: Mapping[str, Any]) -> Any:
-        desk: CityDesk = _there(toolbox.desk)
-        return await desk.with_beads(caller, call(Arguments(given), caller))
-
-    return Tool(name, description, schema, verb, wrapped, _has_desk)
-
-
-def _has_completion(toolbox: Toolbox) -> bool:
-    return toolbox.completion is not None
-
-
-def _has_automations(toolbox: Toolbox) -> bool:
-    return toolbox.automations is not None
-
-
-def _has_desk(toolbox: Toolbox) -> bool:
-    return toolbox.desk is not None
-
-
-def _there(service: Any) -> Any:
-    if service is None:
-        raise Unavailable("The service behind this tool is not running here.", hint="Ask the city's own server.")
-    return service
-
-
-TOOLS = (
-    Tool(
-        TOOL,
-        "Report the end of your run: succeeded, failed, or needs_human. Mandatory before you stop.",
-        COMPLETION, Verb.COMPLETE_RUN, _complete, _has_completion,
-    ),
-    Tool(
-        "event_emit", "Append a fact of your own to the city's event bus; automations may wait for it.",
-        arguments(
-            {"type": text("Words joined by dots, such as deploy.finished; not of a family that Lamplighter emits."),
-             "subject": text("What it is about."), "message": text("A sentence for people."),
-             "payload": free("Data for programs.")},
-            "type",
-        ),
-        Verb.EMIT_EVENT, _event_emit, _has_desk,
-    ),
-    Tool("run_get", "A run with its state, timeline and artifacts.",
-         arguments({"run_id": text("The run's id.")}, "run_id"), Verb.READ, _run_get, _has_completion),
-    Tool("automation_list", "All automations with their triggers and next times.", arguments({}), Verb.READ,
-         _automation_list, _has_automations),
-    Tool(
-        "automation_create", "Propose an automation; it is stored disabled until a person enables it.",
-        arguments(
-            {"name": text("Its name."), "description": text("What it is for."), "rig": text("The rig it belongs to."),
-             "action": free("One of kind exec, formula or agent, with its keys."),
-             "triggers": {"type": "array", "items": {"type": "object"}, "description": "What makes it fire."},
-             "policies": free("Overlap, retry, deadline, budget and the like.")},
-            "name", "action",
-        ),
-        Verb.WRITE, _automation_create, _has_automations,
-    ),
-    *(_bead(*row) for row in bead_tools.ROWS),
-)  # fmt: skip
+_WRAPPED: Mapping[str, Callable[[Any], Any]] = {
+    "bead_get": _with_ids_of_children,
+    TOOL: _completed,
+    ASK_TOOL: _asked,
+    "automation_list": _automations,
+    "automation_create": _proposed,
+}
+"""How a tool's answer differs from the operation's: a sentence for the model, ids for beads."""

@@ -42,6 +42,13 @@ class CommandNotStarted(LampError):
         super().__init__(f"The command of {key} did not start: {why}.", hint="Nothing of it ran.")
 
 
+class CommandNotStopped(LampError):
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"Processes of {key} would not end.", hint="Look at them with `ps`; they are tried again at the next start."
+        )
+
+
 class NoDirectory(CommandNotStarted):
     """The command's working directory does not exist."""
 
@@ -60,7 +67,10 @@ class CommandRunner(Protocol):
         ...
 
     async def stop(self, key: str, *, grace: timedelta) -> None:
-        """Ask the command and all its descendants to end, and kill them after `grace`. An unknown key is no error."""
+        """Ask the command and all its descendants to end, and kill them after `grace`. An unknown key is no error.
+
+        Raises CommandNotStopped if one is left even then.
+        """
         ...
 
     async def forget(self, key: str) -> None:

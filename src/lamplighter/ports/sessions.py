@@ -41,6 +41,16 @@ class NoInput(Conflict):
         super().__init__(f"Session {name} takes no input.", hint="It runs headless; start a new turn instead.")
 
 
+class NotDelivered(LampError):
+    """A nudge did not arrive."""
+
+    def __init__(self, name: SessionName, why: str) -> None:
+        super().__init__(
+            f"The message did not reach session {name}: {why}.",
+            hint="`lamp agent peek` shows its screen; send the message again when it waits for input.",
+        )
+
+
 class ProviderUnavailable(Unavailable):
     """Something the provider needs is missing or does not answer; no single session is at fault."""
 
@@ -71,7 +81,11 @@ class SessionProvider(Protocol):
         ...
 
     async def nudge(self, name: SessionName, text: str) -> None:
-        """Type `text` and Enter. Concurrent nudges never mix. Raises NoInput for a session that reads no input."""
+        """Type `text` and Enter. Concurrent nudges never mix.
+
+        Raises NoInput for a session that reads no input, and NotDelivered when the provider can tell that the program
+        did not take the text.
+        """
         ...
 
     async def send_keys(self, name: SessionName, *keys: str) -> None:
@@ -118,11 +132,20 @@ class SessionProvider(Protocol):
         ...
 
     async def cleanup(self) -> None:
-        """Limit how much output is kept; called periodically."""
+        """Limit how much output is kept, and remove what killed processes left; called periodically and by a stop."""
         ...
 
     async def close(self) -> None:
         """Release watches and connections; the sessions keep running."""
+        ...
+
+
+@runtime_checkable
+class Speaks(Protocol):
+    """A provider that tells runs to agents of the city."""
+
+    async def not_now(self, session: SessionName, run: str) -> str:
+        """Why the run cannot be told to the agent of that session now; empty if it can."""
         ...
 
 
@@ -140,4 +163,44 @@ class KeepsOutput(Protocol):
 
     async def read(self, name: SessionName, position: int) -> Output:
         """The output after `position`, up to a limit. Empty when there is no more output or no such session."""
+        ...
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What a session's terminal shows now."""
+
+    session_id: str
+    columns: int
+    rows: tuple[str, ...]
+    """Each with the escape sequences of its colours, independent of the rows before it."""
+    text: str
+    """The same without colours; a line that was broken at the edge is one line."""
+    cursor: tuple[int, int]
+    """Column and row, from 0."""
+    cursor_shown: bool
+    application_keys: bool
+    """Whether the program asked for the other sequences of the cursor keys."""
+    attached: int
+    """How many terminals are attached to the session."""
+
+
+@runtime_checkable
+class HasTerminal(Protocol):
+    """A provider whose sessions have a terminal that can be shown and typed into."""
+
+    async def terminal_screen(self, name: SessionName) -> Screen | None:
+        """None if there is no such session, or its program has ended."""
+        ...
+
+    async def terminal_keys(self, name: SessionName, data: bytes) -> None:
+        """Send bytes as a terminal sends them for keys. Does nothing where no program runs."""
+        ...
+
+    async def terminal_paste(self, name: SessionName, text: str) -> None:
+        """Paste a text, without Enter. Does nothing where no program runs."""
+        ...
+
+    def occupy(self, name: SessionName, *, by_person: bool) -> None:
+        """Whether a person is at its keyboard: then it is seen as attached."""
         ...

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lamplighter.kit.errors import LampError
+from lamplighter.kit.counting import counted
+from lamplighter.kit.errors import Conflict, LampError
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,12 @@ class Changes:
     def __str__(self) -> str:
         if self.none:
             return "no changes"
-        told = f"{self.commits} commits, {self.files} files changed, +{self.insertions} -{self.deletions}"
-        return f"{told}, {self.untracked} new files" if self.untracked else told
+        parts = [
+            counted(self.commits, "commit") if self.commits else "",
+            f"{counted(self.files, 'file')} changed, +{self.insertions} -{self.deletions}" if self.files else "",
+            counted(self.untracked, "new file") if self.untracked else "",
+        ]
+        return ", ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,14 @@ class Kept:
 
 class NoWorktree(LampError):
     """The directory cannot have a worktree: it is not in a git repository, or the repository has no commit."""
+
+
+class DoesNotApply(Conflict):
+    def __init__(self, worktree: Worktree, said: str) -> None:
+        super().__init__(
+            f"The changes do not fit what is in {worktree.repository} now: {said}.",
+            hint=f"Nothing was changed there. Merge by hand, from {worktree.path} or its branch {worktree.branch}.",
+        )
 
 
 class GitFailed(LampError):
@@ -81,8 +94,30 @@ class Worktrees(Protocol):
         """Remove it if it is clean and all its commits are on another branch, else keep it. May be repeated."""
         ...
 
-    async def discard(self, worktree: Worktree) -> None:
-        """Remove it with its uncommitted changes; unmerged commits stay on its branch. May be repeated."""
+    async def discard(self, worktree: Worktree) -> str | None:
+        """Remove it with its uncommitted changes; unmerged commits stay on its branch, which is returned then.
+
+        May be repeated.
+        """
+        ...
+
+    async def size(self, worktree: Worktree) -> int | None:
+        """How many bytes it takes on the disk; None if it is not on this machine."""
+        ...
+
+    async def shed(self, worktree: Worktree) -> list[str]:
+        """Remove directories of dependencies and caches that git ignores, which a setup makes anew; returns them."""
+        ...
+
+    async def patch(self, worktree: Worktree) -> str:
+        """All that differs from where the run began, committed or not, new files included, as a patch of git."""
+        ...
+
+    async def apply(self, worktree: Worktree) -> bool:
+        """Bring that into the repository's own checkout, uncommitted: all of it or nothing. False if it was there.
+
+        Raises DoesNotApply.
+        """
         ...
 
     async def all(self) -> Sequence[Worktree]:

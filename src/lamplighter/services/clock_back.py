@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.state import clock_set_back
 from lamplighter.domain.events import EventFilter
 from lamplighter.kit.clock import SET_BACK_TOLERANCE
 from lamplighter.kit.durations import format_duration
 from lamplighter.services.automations import snapshots
+from lamplighter.services.context import Context
 from lamplighter.services.rules import Rules
 from lamplighter.store.tx import Tx
 
@@ -36,12 +36,12 @@ def ahead(tx: Tx, now: datetime) -> timedelta | None:
     return newest - now if newest - now > SET_BACK_TOLERANCE else None
 
 
-def mend(tx: Tx, by: timedelta, *, rules: Rules, act: Act) -> None:
+def mend(tx: Tx, by: timedelta, *, rules: Rules, ctx: Context) -> None:
     """Correct recorded times by `by`: waits keep their remaining length, schedules wait for their next time from now.
 
     No slot is fired twice.
     """
-    tx.clock_moves.move_back(by, act.at)
+    tx.clock_moves.move_back(by, ctx.now)
     triggers = tx.triggers.all()
     rows = tx.automations.lock_some(one.automation for one in triggers) if triggers else {}
     for found in triggers:
@@ -52,9 +52,9 @@ def mend(tx: Tx, by: timedelta, *, rules: Rules, act: Act) -> None:
         trigger = automation.trigger(found.id)
         if trigger is not None:
             timing = rules.timing(automation, found.id)
-            tx.triggers.save_state(replace(found, state=clock_set_back(trigger.gate, found.state, by, act.at, timing)))
+            tx.triggers.save_state(replace(found, state=clock_set_back(trigger.gate, found.state, by, ctx.now, timing)))
     message = f"the clock was set back by {spoken(by)}"
-    tx.events.append(act.event(EVENT, message=message, payload={"by_seconds": round(by.total_seconds(), 3)}))
+    tx.events.append(ctx.event(EVENT, message=message, payload={"by_seconds": round(by.total_seconds(), 3)}))
 
 
 def told(tx: Tx, now: datetime) -> SetBack | None:

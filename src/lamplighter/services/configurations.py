@@ -1,22 +1,24 @@
 """Configurations of agent runs: those of city.toml are synchronized, those of people created, edited and deleted."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lamplighter.domain.access import Caller, Verb, require
-from lamplighter.domain.acts import Act
+from lamplighter.domain.access import Verb
 from lamplighter.domain.city.configurations import body_of, changed, given, of_body, shown
 from lamplighter.domain.city.model import City, Configuration
 from lamplighter.domain.runs.target import Candidate
-from lamplighter.kit.clock import Clock
+from lamplighter.kit import shapes
 from lamplighter.kit.errors import Conflict, NotFound, UsageError
 from lamplighter.kit.nearest import full_stop
 from lamplighter.services.automations import editing
+from lamplighter.services.context import Context
+from lamplighter.services.operation import Http, Need, read, transaction
+from lamplighter.services.versions import version_of
 from lamplighter.store.configurations import ConfigurationRow
-from lamplighter.store.tx import Store, Tx
+from lamplighter.store.tx import Tx
 
 FILE = "file"
 
@@ -93,16 +95,16 @@ def candidates(tx: Tx) -> dict[str, Candidate]:
 # ── made by people ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def create(tx: Tx, body: Mapping[str, Any], *, source: str, city: City, act: Act) -> ConfigurationRow:
+def create(tx: Tx, body: Mapping[str, Any], *, source: str, city: City, ctx: Context) -> ConfigurationRow:
     """Create one from the keys of a `[[configurations]]` table. Raises ConfigurationInvalid, ConfigurationTaken."""
     tx.cities.lock()
     made = given(body, city)
     if made.name in {row.name for row in tx.configurations.all()}:
         raise ConfigurationTaken(made.name)
-    return _put(tx, made, source, "configuration.added", act)
+    return _put(tx, made, source, "configuration.added", ctx)
 
 
-def edit(tx: Tx, name: str, changes: Mapping[str, Any], *, city: City, act: Act) -> ConfigurationRow:
+def edit(tx: Tx, name: str, changes: Mapping[str, Any], *, city: City, ctx: Context) -> ConfigurationRow:
     """Change only the given keys. Raises ConfigurationUnknown, ConfigurationReadOnly, ConfigurationInvalid.
 
     Raises UsageError for a change of the name.
@@ -111,31 +113,22 @@ def edit(tx: Tx, name: str, changes: Mapping[str, Any], *, city: City, act: Act)
     if changes.get("name", name) != name:
         raise UsageError("A configuration keeps its name.", hint="Create another one, and delete this one.")
     made = given(changed(of_body(name, row.body), changes), city)
-    return _put(tx, made, row.source, "configuration.changed", act)
+    return _put(tx, made, row.source, "configuration.changed", ctx)
 
 
-def delete(tx: Tx, name: str, *, act: Act) -> None:
+def delete(tx: Tx, name: str, *, ctx: Context) -> None:
     """Raises ConfigurationUnknown, ConfigurationReadOnly, ConfigurationInUse."""
     _own(tx, name)
     users = users_of(tx, name)
     if users:
         raise ConfigurationInUse(name, users)
     tx.configurations.delete(name)
-    tx.events.append(act.event("configuration.removed", subject=name))
-
-
-def every(tx: Tx) -> list[dict[str, Any]]:
-    return [_shape(row) for row in tx.configurations.all()]
-
-
-def show(tx: Tx, name: str) -> dict[str, Any]:
-    """Raises ConfigurationUnknown."""
-    return _shape(_row(tx, name)) | {"used_by": users_of(tx, name)}
+    tx.events.append(ctx.event("configuration.removed", subject=name))
 
 
 def users_of(tx: Tx, name: str) -> list[str]:
     """Automations that name the configuration as the one to use, as a choice, or as the fallback."""
-    return [row.scoped_name for row in editing.every(tx) if name in _named(row.definition)]
+    return [row.scoped_name for rows in editing.pages(tx) for row in rows if name in _named(row.definition)]
 
 
 def _named(definition: str | None) -> set[str]:
@@ -146,10 +139,10 @@ def _named(definition: str | None) -> set[str]:
     return {action.get("configuration"), action.get("fallback"), *(action.get("configurations") or ())} - {None}
 
 
-def _put(tx: Tx, one: Configuration, source: str, event: str, act: Act) -> ConfigurationRow:
+def _put(tx: Tx, one: Configuration, source: str, event: str, ctx: Context) -> ConfigurationRow:
     row = ConfigurationRow(one.name, source, body_of(one))
-    tx.configurations.put(row, act.at)
-    tx.events.append(act.event(event, subject=one.name, payload={"source": source}))
+    tx.configurations.put(row, ctx.now)
+    tx.events.append(ctx.event(event, subject=one.name, payload={"source": source}))
     return row
 
 
@@ -168,40 +161,130 @@ def _row(tx: Tx, name: str) -> ConfigurationRow:
     return rows[name]
 
 
-def _shape(row: ConfigurationRow) -> dict[str, Any]:
-    return shown(of_body(row.name, row.body)) | {"source": row.source}
+# ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class Configurations:
-    """The same operations for the API, with access checks; `city` returns the city configuration in force."""
+class ConfigurationView:
+    """Unset keys are null, values that look secret are masked."""
 
-    store: Store
-    clock: Clock
-    city: Callable[[], City]
+    name: str
+    description: str | None
+    rig: str | None
+    path: str | None
+    preset: str | None
+    model: str | None
+    mode: str | None
+    effort: str | None
+    home: str | None
+    fallback_preset: str | None
+    fallback_model: str | None
+    env: Mapping[str, str]
+    source: str
 
-    async def every(self, *, caller: Caller) -> list[dict[str, Any]]:
-        require(caller, Verb.READ)
-        return await self.store.read(every)
 
-    async def show(self, name: str, *, caller: Caller) -> dict[str, Any]:
-        require(caller, Verb.READ)
-        return await self.store.read(show, name)
+@dataclass(frozen=True)
+class ConfigurationDetail(ConfigurationView):
+    used_by: Sequence[str]
 
-    async def create(self, body: Mapping[str, Any], *, caller: Caller) -> dict[str, Any]:
-        require(caller, Verb.WRITE)
-        city, act = self.city(), self._act(caller)
-        row = await self.store.transact(create, body, source="api", city=city, act=act)
-        return await self.store.read(show, row.name)
 
-    async def edit(self, name: str, changes: Mapping[str, Any], *, caller: Caller) -> dict[str, Any]:
-        require(caller, Verb.WRITE)
-        await self.store.transact(edit, name, changes, city=self.city(), act=self._act(caller))
-        return await self.store.read(show, name)
+@dataclass(frozen=True)
+class ConfigurationDeleted:
+    name: str
+    deleted: bool = True
 
-    async def delete(self, name: str, *, caller: Caller) -> None:
-        require(caller, Verb.WRITE)
-        await self.store.transact(delete, name, act=self._act(caller))
 
-    def _act(self, caller: Caller) -> Act:
-        return Act(caller.actor, self.clock.now(), caller.run)
+@dataclass(frozen=True)
+class ListConfigurations:
+    """Every configuration: those of city.toml (source `file`) and those in the store."""
+
+
+@dataclass(frozen=True)
+class ShowConfiguration:
+    """One configuration in full, and the automations that use it."""
+
+    name: str = shapes.given("Its name.", positional=True, names="configuration")
+
+
+@dataclass(frozen=True)
+class CreateConfiguration:
+    """Make a configuration in the store.
+
+    Such as: lamp configuration create web --rig web --preset codex --description 'The web site.'
+    """
+
+    body: Mapping[str, Any] = shapes.given("The keys of a `[[configurations]]` table.", whole=True)
+
+
+@dataclass(frozen=True)
+class EditConfiguration:
+    """Change a stored configuration: only what is named changes, and an empty text unsets."""
+
+    name: str = shapes.given("Its name.", positional=True, names="configuration")
+    changes: Mapping[str, Any] = shapes.given("The keys to change.", whole=True, default={})
+
+
+@dataclass(frozen=True)
+class DeleteConfiguration:
+    """Delete a stored configuration that no automation uses."""
+
+    name: str = shapes.given("Its name.", positional=True, names="configuration")
+
+
+def list_configurations(tx: Tx, _ask: ListConfigurations, _ctx: Context) -> list[ConfigurationView]:
+    return [ConfigurationView(**_shown(row)) for row in tx.configurations.all()]
+
+
+def show_configuration(tx: Tx, ask: ShowConfiguration, _ctx: Context) -> ConfigurationDetail:
+    """Raises ConfigurationUnknown."""
+    return ConfigurationDetail(**_shown(_row(tx, ask.name)), used_by=users_of(tx, ask.name))
+
+
+def create_configuration(tx: Tx, ask: CreateConfiguration, ctx: Context) -> ConfigurationDetail:
+    row = create(tx, ask.body, source=ctx.surface, city=ctx.city, ctx=ctx)
+    return show_configuration(tx, ShowConfiguration(row.name), ctx)
+
+
+def edit_configuration(tx: Tx, ask: EditConfiguration, ctx: Context) -> ConfigurationDetail:
+    edit(tx, ask.name, ask.changes, city=ctx.city, ctx=ctx)
+    return show_configuration(tx, ShowConfiguration(ask.name), ctx)
+
+
+def delete_configuration(tx: Tx, ask: DeleteConfiguration, ctx: Context) -> ConfigurationDeleted:
+    delete(tx, ask.name, ctx=ctx)
+    return ConfigurationDeleted(ask.name)
+
+
+def _shown(row: ConfigurationRow) -> dict[str, Any]:
+    return shown(of_body(row.name, row.body)) | {"source": row.source}
+
+
+def version(tx: Tx, ask: ShowConfiguration | EditConfiguration | DeleteConfiguration, *, lock: bool) -> str:
+    """Raises ConfigurationUnknown."""
+    if lock:
+        tx.cities.lock()
+    row = _row(tx, ask.name)
+    return version_of(row.name, row.source, row.body)
+
+
+_PATH, _ONE = "/configurations", "/configurations/{name}"
+LIST = read(
+    "configuration.list", Verb.READ, ListConfigurations, list[ConfigurationView], list_configurations,
+    needs=Need.DEFINITIONS, http=Http("GET", _PATH),
+)  # fmt: skip
+SHOW = read(
+    "configuration.show", Verb.READ, ShowConfiguration, ConfigurationDetail, show_configuration,
+    needs=Need.DEFINITIONS, http=Http("GET", _ONE), version=version,
+)  # fmt: skip
+CREATE = transaction(
+    "configuration.create", Verb.WRITE_CONFIGURATIONS, CreateConfiguration, ConfigurationDetail, create_configuration,
+    needs=Need.DEFINITIONS, http=Http("POST", _PATH, status=201, location=_ONE),
+)  # fmt: skip
+EDIT = transaction(
+    "configuration.edit", Verb.WRITE_CONFIGURATIONS, EditConfiguration, ConfigurationDetail, edit_configuration,
+    needs=Need.DEFINITIONS, http=Http("PATCH", _ONE), version=version,
+)  # fmt: skip
+DELETE = transaction(
+    "configuration.delete", Verb.WRITE_CONFIGURATIONS, DeleteConfiguration, ConfigurationDeleted, delete_configuration,
+    needs=Need.DEFINITIONS, http=Http("DELETE", _ONE, status=204), version=version,
+)  # fmt: skip

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.layers import Definitions
 from lamplighter.domain.city.model import Configuration
-from lamplighter.kit.ids import IdSource
 from lamplighter.services import configurations
 from lamplighter.services.automations.definitions import Synced, sync
+from lamplighter.services.context import Context
 from lamplighter.services.rules import Rules
 from lamplighter.store.tx import Tx
 
@@ -21,9 +20,9 @@ class Declared:
     rules: Rules
 
 
-def write_declared(tx: Tx, declared: Declared, *, ids: IdSource, act: Act) -> Synced:
+def write_declared(tx: Tx, declared: Declared, *, ctx: Context) -> Synced:
     """All of it in one transaction: a configuration is in force whole or not at all. May be repeated."""
-    taken = configurations.sync(tx, declared.configurations, act.at)
-    synced = sync(tx, declared.definitions, declared.rules, ids=ids, act=act)
+    taken = configurations.sync(tx, declared.configurations, ctx.now)
+    synced = sync(tx, declared.definitions, declared.rules, ctx=ctx)
     synced.taken = taken
     return synced

@@ -14,6 +14,7 @@ from lamplighter.domain.delivery.effects import (
     after_look_up,
     begin,
     done,
+    refused,
     request_of,
 )
 from lamplighter.kit.clock import Clock
@@ -25,7 +26,7 @@ Sender = Callable[[Effect], Awaitable[Mapping[str, Any]]]
 
 
 class Refused(Conflict):
-    """The destination refused and did nothing; the intent is deleted, and a later try starts from the beginning."""
+    """The destination refused and did nothing; the doubts of earlier tries stay on record, if there are any."""
 
 
 async def cannot_ask(_effect: Effect) -> Answer:
@@ -56,7 +57,7 @@ class Ledger:
         try:
             result = await send(step.effect)
         except Refused:
-            await self.store.transact(_forget, effect)
+            await self.store.transact(_refused, step.effect)
             raise
         await self.store.transact(_put, done(step.effect, result, self.clock.now()))
         return result
@@ -73,5 +74,9 @@ def _put(tx: Tx, effect: Effect) -> None:
     tx.effects.put(effect)
 
 
-def _forget(tx: Tx, effect: str) -> None:
-    tx.effects.forget(effect)
+def _refused(tx: Tx, effect: Effect) -> None:
+    left = refused(effect)
+    if left is None:
+        tx.effects.forget(effect.id)
+    else:
+        tx.effects.put(left)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import Bead
 from lamplighter.kit.errors import Conflict
-from lamplighter.services.beads import TOPIC
+from lamplighter.services.beads.changes import TOPIC
+from lamplighter.services.context import Context
 from lamplighter.store.tx import Tx
 
 
@@ -26,7 +26,7 @@ class IdTaken(Conflict):
         )
 
 
-def import_beads(tx: Tx, beads: Sequence[Bead], *, source: str, act: Act) -> Imported:
+def import_beads(tx: Tx, beads: Sequence[Bead], *, source: str, ctx: Context) -> Imported:
     """Raises IdTaken, and imports nothing, when an existing bead has one of the ids but another creation time."""
     notes: list[str] = []
     known = {bead.id: bead for bead in beads}
@@ -41,7 +41,7 @@ def import_beads(tx: Tx, beads: Sequence[Bead], *, source: str, act: Act) -> Imp
         tx.beads.add_needs(bead.id, bead.needs)
     if new:
         tx.wake(TOPIC)
-        tx.events.append(act.event("bead.imported", message=f"{len(new)} beads", payload={"source": source}))
+        tx.events.append(ctx.event("bead.imported", message=f"{len(new)} beads", payload={"source": source}))
     return Imported(len(new), tuple(notes))
 
 

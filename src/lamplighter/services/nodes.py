@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.cluster.nodes import (
     Known,
     Node,
@@ -12,12 +11,12 @@ from lamplighter.domain.cluster.nodes import (
     RigElsewhere,
     choose_name,
     first_among,
-    same_place,
-    where,
 )
+from lamplighter.domain.cluster.places import same_place, where
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage
-from lamplighter.kit.ids import IdSource
+from lamplighter.services.context import Context
 from lamplighter.services.runs import executing, review
+from lamplighter.services.runs.ending import lock_automation_of
 from lamplighter.store.owners import TOPIC, Owner
 from lamplighter.store.sessions import SessionEnd
 from lamplighter.store.tx import Tx
@@ -37,7 +36,7 @@ class Joining:
     rigs: Mapping[str, str]
 
 
-def join(tx: Tx, joining: Joining, act: Act) -> Node:
+def join(tx: Tx, joining: Joining, ctx: Context) -> Node:
     """Record the owner as a process of the node at its place. Raises NodeTaken, PlaceNamed, RigElsewhere."""
     tx.cities.lock()  # one join at a time: two nodes must not take the same name
     name = choose_name(joining.wanted, joining.default, joining.place, _known(tx, joining.owner))
@@ -49,13 +48,13 @@ def join(tx: Tx, joining: Joining, act: Act) -> Node:
             tx.nodes.remove(node.name)  # the place has a new name from now on
     rigs = set(joining.rigs).union(*(owner.rigs for owner in beside))
     alive = before.get(name)
-    since = alive.since if alive is not None and alive.state is NodeState.ALIVE else act.at
+    since = alive.since if alive is not None and alive.state is NodeState.ALIVE else ctx.now
     node = Node(name, joining.place, tuple(sorted(rigs)), NodeState.ALIVE, since)
     tx.nodes.put(node)
     tx.owners.place(joining.owner, name, joining.rigs)
     if not beside:
         payload = {"place": where(node.place), "rigs": list(node.rigs)}
-        tx.events.append(act.event("node.alive", subject=name, payload=payload))
+        tx.events.append(ctx.event("node.alive", subject=name, payload=payload))
     tx.wake(TOPIC)
     return node
 
@@ -95,12 +94,12 @@ def alone(tx: Tx, owner: str, node: str) -> bool:
     return all(one.id == owner for one in tx.owners.on_node(node))
 
 
-def end_stranded(tx: Tx, *, before: datetime, ids: IdSource, act: Act) -> list[str]:
+def end_stranded(tx: Tx, *, before: datetime, ctx: Context) -> list[str]:
     """End running runs that lost their holder by `before` and whose node has no process; returns those it ended.
 
     Only a retry starts them elsewhere.
     """
-    return [run for run in tx.runs.stranded(before=before, limit=AT_ONCE) if _end(tx, run, ids=ids, act=act)]
+    return [run for run in tx.runs.stranded(before=before, limit=AT_ONCE) if _end(tx, run, ctx=ctx)]
 
 
 def prune(tx: Tx, *, before: datetime) -> int:
@@ -119,16 +118,14 @@ def _agree(beside: Sequence[Owner], rigs: Mapping[str, str], node: str) -> None:
                 raise RigElsewhere(rig, path, node)
 
 
-def _end(tx: Tx, run: str, *, ids: IdSource, act: Act) -> bool:
+def _end(tx: Tx, run: str, *, ctx: Context) -> bool:
     """End the run, if its row still has no holder under lock: its node may have come back and adopted it meanwhile."""
-    automation = tx.runs.automation_of(run)
-    if automation is not None:
-        tx.automations.lock(automation)  # before the run's own row: the usual lock order
+    lock_automation_of(tx, run)
     row = tx.runs.lock(run)
-    if row is None or row.run.state is not RunState.RUNNING or row.run.lease.owner is not None:
+    if row is None or row.state is not RunState.RUNNING or row.lease.owner is not None:
         return False
-    error = f"node {row.facts.node} is gone, and did not come back in time"
+    error = f"node {row.node} is gone, and did not come back in time"
     ending = review.Ending(RunState.FAILED, LOST, Stage.FINALIZER, error=error)
-    review.end(tx, run, ending, By(Mover.FINALIZER, act.actor), ids=ids, act=act)
-    executing.session_ended(tx, run, SessionEnd(act.at, "its node was lost"))
+    review.end(tx, run, ending, By(Mover.FINALIZER, ctx.actor.name), ctx=ctx)
+    executing.session_ended(tx, run, SessionEnd(ctx.now, "its node was lost"))
     return True

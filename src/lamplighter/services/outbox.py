@@ -1,15 +1,17 @@
 """The transactions on the outbox: claim a batch, settle an item under its claim, recover items of dead workers."""
 
+from collections.abc import Collection
 from datetime import datetime
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.outbox import (
     HUNG_AFTER,
     Item,
+    ItemState,
     NotClaimed,
     after_failure,
     claim,
     fence,
+    hand_back,
     put_off,
     recover,
     settle,
@@ -17,7 +19,11 @@ from lamplighter.domain.delivery.outbox import (
 )
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage
-from lamplighter.kit.ids import IdSource
+from lamplighter.services.context import Context
+from lamplighter.services.inbox import needs
+from lamplighter.services.runs.ending import Ending, end_if_active
+from lamplighter.services.runs.views import GIVEN_UP
+from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import Tx
 
 RECOVER_AT_ONCE = 200
@@ -60,26 +66,38 @@ def later(tx: Tx, item: Item, until: datetime, now: datetime) -> None:
     tx.outbox.swap(before, put_off(before, item.claims, until), now=now)
 
 
-def failed(tx: Tx, item: Item, error: str, *, permanent: bool, ids: IdSource, act: Act) -> Item:
+def failed(tx: Tx, item: Item, error: str, *, permanent: bool, ctx: Context) -> Item:
     """Make the item pending after a delay, or failed; a failed stage item fails its run too. Raises NotClaimed."""
     before = mine(tx, item)
-    after = after_failure(before, item.claims, error, act.at, permanent=permanent)
-    return _left(tx, before, after, ids=ids, act=act)
+    after = after_failure(before, item.claims, error, ctx.now, permanent=permanent)
+    return _left(tx, before, after, ctx=ctx)
 
 
-def recover_of(tx: Tx, owner: str, *, ids: IdSource, act: Act) -> int:
+def recover_of(tx: Tx, owner: str, *, ctx: Context) -> int:
     """Make the items that a dead owner had claimed due again, without counting an attempt; returns how many."""
     items = tx.outbox.claimed_by(owner)
     for item in items:
-        _left(tx, item, recover(item, act.at), ids=ids, act=act)
+        _left(tx, item, recover(item, ctx.now), ctx=ctx)
     return len(items)
 
 
-def take_back_hung(tx: Tx, *, ids: IdSource, act: Act) -> int:
-    """Void claims older than five minutes, the last resort against workers that hang; returns how many items."""
-    items = tx.outbox.hung(act.at - HUNG_AFTER, limit=RECOVER_AT_ONCE)
+def give_back(tx: Tx, owner: str, *, spared: Collection[str], before: datetime, ctx: Context) -> int:
+    """Release what `owner` claimed until `before`, except the items in `spared`, without counting an attempt."""
+    items = [one for one in tx.outbox.claimed_by(owner) if one.id not in spared and _claimed_until(one, before)]
     for item in items:
-        _left(tx, item, take_back(item, act.at), ids=ids, act=act)
+        _left(tx, item, hand_back(item, ctx.now), ctx=ctx)
+    return len(items)
+
+
+def _claimed_until(item: Item, before: datetime) -> bool:
+    return item.claimed_at is not None and item.claimed_at <= before
+
+
+def take_back_hung(tx: Tx, *, ctx: Context) -> int:
+    """Void claims older than five minutes, the last resort against workers that hang; returns how many items."""
+    items = tx.outbox.hung(ctx.now - HUNG_AFTER, limit=RECOVER_AT_ONCE)
+    for item in items:
+        _left(tx, item, take_back(item, ctx.now), ctx=ctx)
     return len(items)
 
 
@@ -92,12 +110,24 @@ def mine(tx: Tx, item: Item) -> Item:
     return found
 
 
-def _left(tx: Tx, before: Item, after: Item, *, ids: IdSource, act: Act) -> Item:
-    from lamplighter.services.runs import review
-
-    tx.outbox.swap(before, after, now=act.at)
+def _left(tx: Tx, before: Item, after: Item, *, ctx: Context) -> Item:
+    tx.outbox.swap(before, after, now=ctx.now)
     run = after.payload.get("run")
     if after.gives_up_run and isinstance(run, str):
-        ending = review.Ending(RunState.FAILED, "delivery_failed", Stage.DELIVERY, error=after.last_error)
-        review.end_if_active(tx, run, ending, By(Mover.OUTBOX, act.actor), ids=ids, act=act)
+        ending = Ending(RunState.FAILED, "delivery_failed", Stage.DELIVERY, error=after.last_error)
+        end_if_active(tx, run, ending, By(Mover.OUTBOX, ctx.actor.name), ctx=ctx)
+    if after.state is ItemState.FAILED:
+        _tell_given_up(tx, after, run, ctx)
     return after
+
+
+def _tell_given_up(tx: Tx, item: Item, run: object, ctx: Context) -> None:
+    """On the run's timeline, and in the inbox."""
+    if isinstance(run, str) and tx.runs.lock(run) is not None:
+        data = {"kind": item.kind, "item": item.id, "error": item.last_error}
+        if item.payload.get("artifact"):
+            data["artifact"] = str(item.payload["artifact"])
+        tx.runs.add_event(NewRunEvent(run, ctx.now, GIVEN_UP, ctx.actor.name, data=data))
+    need = needs.given_up(item, ctx.now)
+    if need is not None:
+        needs.open_item(tx, need, ctx=ctx)

@@ -9,6 +9,7 @@ from lamplighter.domain.automations.decisions import Switches
 from lamplighter.domain.automations.model import DEADLINE, Automation
 from lamplighter.domain.automations.state import Timing
 from lamplighter.domain.city.model import City
+from lamplighter.domain.runs.budget import Limits
 from lamplighter.kit.schedule import zone_named
 from lamplighter.store.automations import AutomationRow
 
@@ -27,6 +28,8 @@ class Rules:
     prefix: str = "gc"
     prefixes: Mapping[str, str] = field(default_factory=dict)
     own_beads: bool = True
+    budget: Limits = field(default_factory=Limits)
+    """What all agent runs of a day may use together."""
 
     @staticmethod
     def of(city: City, host_zone: ZoneInfo) -> "Rules":
@@ -39,6 +42,7 @@ class Rules:
             prefix=city.prefix,
             prefixes={rig.name: rig.prefix for rig in city.rigs},
             own_beads=city.beads.provider in _OWN_BEADS,
+            budget=Limits(city.budget.day_cost, city.budget.day_tokens, city.budget.day_time),
         )
 
     def zone_of(self, automation: Automation) -> ZoneInfo:

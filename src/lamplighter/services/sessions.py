@@ -1,17 +1,21 @@
 """Recording starts and ends of agent sessions, each with its events in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.events import NewEvent
 from lamplighter.domain.sessions.crashes import SessionHistory
 from lamplighter.domain.sessions.model import SessionName
+from lamplighter.services import session_ends
+from lamplighter.services.context import acting
+from lamplighter.services.inbox import needs, settling
 from lamplighter.store.agents import AgentStart, Remembered
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Tx
 
 TOPIC = "agents"
+QUARANTINED = "agent.quarantined"
 PRUNE_AT_ONCE = 500
 TAIL = 8000
 
@@ -44,8 +48,8 @@ class Ended:
         tx.agents.end(
             self.session, self.end.at, wished=self.wished, exit_status=self.end.exit_status, reason=self.end.reason
         )
-        if self.session_id:
-            tx.sessions.end(self.session_id, self.end)
+        if self.session_id and tx.sessions.end(self.session_id, self.end):
+            session_ends.tell(tx, self.session_id, self.end.at)
         for event in self.events:
             tx.events.append(event)
 
@@ -62,6 +66,36 @@ class Noted:
         tx.agents.note(self.session, self.history)
         for event in self.events:
             tx.events.append(event)
+            if event.type == QUARANTINED:
+                ctx = acting(event.actor, event.at)
+                needs.open_item(
+                    tx, needs.quarantined(event.subject or "", self.session, event.message or "", event.at), ctx=ctx
+                )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An agent whose program stands at a permission prompt of its own: what it asks for, and since when."""
+
+    agent: str
+    what: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Prompted:
+    """All agents that stand at a prompt for so long that people are told; the items of others are settled."""
+
+    standing: Mapping[SessionName, Standing]
+    at: datetime
+    actor: str
+
+    def record(self, tx: Tx) -> None:
+        ctx = acting(self.actor, self.at)
+        found = {name: needs.waiting(one.agent, name, one.what, one.since) for name, one in self.standing.items()}
+        for need in found.values():
+            needs.open_item(tx, need, ctx=ctx)
+        settling.of_answered_prompts(tx, {need.fingerprint for need in found.values()}, ctx=ctx)
 
 
 @dataclass(frozen=True)
@@ -72,7 +106,7 @@ class Told:
         tx.events.append(self.event)
 
 
-Fact = Began | Ended | Noted | Told
+Fact = Began | Ended | Noted | Prompted | Told
 
 
 def record(tx: Tx, facts: Sequence[Fact]) -> None:
@@ -86,6 +120,7 @@ def remembered(tx: Tx, *, since: datetime) -> Remembered:
 
 def unquarantine(tx: Tx, session: SessionName, event: NewEvent) -> None:
     tx.agents.clear(session)
+    settling.of_lifted(tx, event.subject or "", event.actor, event.at)
     tx.events.append(event)
     tx.wake(TOPIC)
 

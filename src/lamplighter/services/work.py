@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.beads.model import POOL_LABEL
 from lamplighter.kit.clock import Clock
-from lamplighter.services import beads
+from lamplighter.services.beads import changes as beads
+from lamplighter.services.context import Context, acting
 from lamplighter.store.tx import Store, Tx
 
 ACTOR = "controller"
@@ -25,12 +25,12 @@ class OwnWork:
     async def free(self, instance: str) -> int:
         if not await self.store.read(lambda tx: tx.beads.held_by(instance)):
             return 0
-        return await self.store.transact(free, instance, act=Act(ACTOR, self.clock.now()))
+        return await self.store.transact(free, instance, ctx=acting(ACTOR, self.clock.now()))
 
 
-def free(tx: Tx, instance: str, *, act: Act) -> int:
+def free(tx: Tx, instance: str, *, ctx: Context) -> int:
     """Release every bead in progress that `instance` holds; returns how many."""
     held = tx.beads.held_by(instance)
     for bead in held:
-        beads.release(tx, bead, act=act)
+        beads.release(tx, bead, ctx=ctx)
     return len(held)

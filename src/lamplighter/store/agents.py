@@ -7,7 +7,7 @@ from typing import Any
 from lamplighter.domain.sessions.crashes import Life, SessionHistory
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.clock import rfc3339
-from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
 ADD = """
     INSERT INTO agent_starts (city_id, session, id, agent, session_id, started_at, reason, failure, counted, ended_at)
@@ -24,6 +24,10 @@ NOTE = """
     ON CONFLICT (city_id, session) DO UPDATE
     SET crash_noted = excluded.crash_noted, quarantine_noted = excluded.quarantine_noted"""
 NOTES = "SELECT session, crash_noted, quarantine_noted FROM agent_notes WHERE city_id = :city"
+QUARANTINE = "SELECT quarantine_noted FROM agent_notes WHERE city_id = :city AND session = :session"
+QUARANTINES = """
+    SELECT session, quarantine_noted FROM agent_notes WHERE city_id = :city AND quarantine_noted > :now
+    ORDER BY session"""
 _COLUMNS = """
     SELECT session, id, agent, session_id, started_at, reason, failure, counted, ended_at, wished, exit_status,
            end_reason FROM agent_starts WHERE city_id = :city"""
@@ -35,6 +39,9 @@ PRUNE = """
     DELETE FROM agent_starts WHERE city_id = :city AND id IN (
         SELECT id FROM agent_starts WHERE city_id = :city AND started_at < :before AND ended_at IS NOT NULL
         ORDER BY started_at LIMIT :limit)"""
+PRUNE_NOTES = """
+    DELETE FROM agent_notes WHERE city_id = :city AND NOT EXISTS (
+        SELECT 1 FROM agent_starts WHERE agent_starts.city_id = :city AND agent_starts.session = agent_notes.session)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,13 @@ class Agents:
         for row in self._db.rows(SINCE, {"city": self._city, "since": stamp(since)}):
             start = _start(row)
             lives.setdefault(start.session, []).append(
-                Life(start.started_at, start.ended_at, wished=start.wished, counted=start.counted)
+                Life(
+                    start.started_at,
+                    start.ended_at,
+                    start.wished,
+                    start.counted,
+                    start.failure or start.end_reason or "",
+                )
             )
             if start.ended_at is None:
                 open_ids[start.session] = start.session_id
@@ -116,12 +129,26 @@ class Agents:
         histories = {name: _history(lives.get(name, []), notes.get(name)) for name in lives.keys() | notes.keys()}
         return Remembered(histories, open_ids)
 
+    def quarantine(self, session: SessionName) -> datetime | None:
+        """The end of the quarantine that was last told; None if there was none, or a person lifted it."""
+        row = self._db.row(QUARANTINE, {"city": self._city, "session": session})
+        return None if row is None else instant_or_none(row["quarantine_noted"])
+
+    def quarantines(self, now: datetime) -> list[tuple[SessionName, datetime]]:
+        """The sessions that are quarantined, each with the end of it."""
+        rows = self._db.rows(QUARANTINES, {"city": self._city, "now": stamp(now)})
+        return [(SessionName(row["session"]), instant(row["quarantine_noted"])) for row in rows]
+
     def latest(self, session: SessionName, *, limit: int = 10) -> list[AgentStart]:
         """The newest first."""
         return [_start(row) for row in self._db.rows(LATEST, {"city": self._city, "session": session, "limit": limit})]
 
     def prune(self, *, before: datetime, limit: int) -> int:
-        return self._db.execute(PRUNE, {"city": self._city, "before": stamp(before), "limit": limit})
+        """Delete old starts, and what was noted about sessions that have none left; returns how many starts."""
+        pruned = self._db.execute(PRUNE, {"city": self._city, "before": stamp(before), "limit": limit})
+        if pruned:
+            self._db.execute(PRUNE_NOTES, {"city": self._city})
+        return pruned
 
 
 def _history(lives: list[Life], notes: Row | None) -> SessionHistory:

@@ -1,9 +1,11 @@
 """Recorded artifacts: which ones a run wrote, and their keys in the artifact store."""
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from lamplighter.store.engine.db import Db, Row, instant, stamp
+from lamplighter.store.engine import Db, Row, instant, stamp
 
 # A second write of an artifact replaces it, and so its row.
 PUT = """
@@ -15,6 +17,9 @@ PUT = """
 OF = """
     SELECT run_id, name, key, size, content_type, written_at FROM artifacts
     WHERE city_id = :city AND run_id = :run ORDER BY name"""
+OF_SOME = """
+    SELECT run_id, name, key, size, content_type, written_at FROM artifacts
+    WHERE city_id = :city AND run_id {any:ids} ORDER BY run_id, name"""
 # the index artifacts_by_age serves this
 OLD = """
     SELECT run_id, name, key, size, content_type, written_at FROM artifacts
@@ -45,6 +50,13 @@ class Artifacts:
 
     def of(self, run: str) -> list[ArtifactRow]:
         return [_artifact(row) for row in self._db.rows(OF, {"city": self._city, "run": run})]
+
+    def of_some(self, runs: Iterable[str]) -> dict[str, list[ArtifactRow]]:
+        """The artifacts of each of these runs; runs without one are left out."""
+        found: dict[str, list[ArtifactRow]] = {}
+        for row in self._db.rows(OF_SOME, {"city": self._city, "ids": json.dumps(sorted(set(runs)))}):
+            found.setdefault(row["run_id"], []).append(_artifact(row))
+        return found
 
     def old(self, *, before: datetime, limit: int) -> list[ArtifactRow]:
         params = {"city": self._city, "before": stamp(before), "limit": limit}

@@ -5,50 +5,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from lamplighter.kit.records import record
-from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.engine.deferred import NotAsExpected, Write
-
-_COLUMNS = """
-    id, scoped_name, name, rig, source, path, definition, problems, version, enabled, left_out, suspended,
-    disabled_reason, failures, armed_at, quiet_at, created_at, created_by, updated_at"""
-# Whether the city is paused is read with every row: each reader of an automation asks whether it may run.
-_READ = f"""
-    {_COLUMNS}, (SELECT paused_at IS NOT NULL FROM cities WHERE id = automations.city_id) AS paused"""
-INSERT = f"""
-    INSERT INTO automations (city_id, {_COLUMNS})
-    VALUES (:city, :id, :scoped_name, :name, :rig, :source, :path, :definition, :problems, :version, :enabled,
-            :left_out, :suspended, :disabled_reason, :failures, :armed_at, :quiet_at, :created_at, :created_by,
-            :updated_at)
-    ON CONFLICT (city_id, scoped_name) DO NOTHING"""
-UPDATE = """
-    UPDATE automations SET name = :name, scoped_name = :scoped_name, rig = :rig, source = :source, path = :path,
-        definition = :definition, problems = :problems, version = version + 1, enabled = :enabled,
-        left_out = :left_out, suspended = :suspended, disabled_reason = :disabled_reason, failures = :failures,
-        armed_at = :armed_at, quiet_at = :quiet_at, updated_at = :updated_at
-    WHERE city_id = :city AND id = :id"""
-GET = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id = :id"
-LOCK = GET + " {for_update}"
-NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name = :name"
-LOCK_NAMED = NAMED + " {for_update}"
-# In order of ids: every process locks rows in this order.
-SOME = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id {{any:wanted}} ORDER BY id"
-SOME_NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name {{any:wanted}} ORDER BY id"
-LIST = f"""
-    SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name > :after
-    ORDER BY scoped_name LIMIT :limit"""
-OF_FILES = f"SELECT {_READ} FROM automations WHERE city_id = :city AND source = 'file' ORDER BY scoped_name"
-DELETE = "DELETE FROM automations WHERE city_id = :city AND id = :id"
-COUNT_FAILURE = Write(
-    "UPDATE automations SET failures = :failures {each} WHERE city_id = :city AND id = :id",
-    whole="failures",
-    key="id",
-    must=False,
-)
-SET_QUIET = "UPDATE automations SET quiet_at = :at WHERE city_id = :city AND id = :id"
-# the index automations_quiet serves this
-QUIET = f"""
-    SELECT {_READ} FROM automations WHERE city_id = :city AND quiet_at IS NOT NULL AND quiet_at <= :now
-    ORDER BY quiet_at LIMIT :limit {{skip_claimed}}"""
+from lamplighter.store.engine import Db, NotAsExpected, Write, stamp, stamp_or_none
+from lamplighter.store.tables import Table
 
 
 @record
@@ -78,6 +36,8 @@ class AutomationRow:
     created_at: datetime
     created_by: str
     updated_at: datetime
+    quiet_since: datetime | None = None
+    """When it was last told that it has gone quiet; no longer true once `quiet_at` is set again."""
     paused: bool = False
     """Its city is paused: read from the city's row, never written with the automation."""
 
@@ -87,15 +47,69 @@ class AutomationRow:
         return self.enabled and not self.left_out and self.definition is not None
 
 
+AUTOMATIONS = Table(AutomationRow)
+KEPT = tuple(name for name in AUTOMATIONS.names if name != "paused")
+CHANGING = tuple(name for name in KEPT if name not in {"id", "version", "created_at", "created_by"})
+# Whether the city is paused is read with every row: each reader of an automation asks whether it may run.
+_READ = f"""
+    {AUTOMATIONS.listed(*KEPT)},
+    (SELECT paused_at IS NOT NULL FROM cities WHERE id = automations.city_id) AS paused"""
+INSERT = f"""
+    INSERT INTO automations (city_id, {AUTOMATIONS.listed(*KEPT)}) VALUES (:city, {AUTOMATIONS.given(*KEPT)})
+    ON CONFLICT (city_id, scoped_name) DO NOTHING"""
+UPDATE = f"""
+    UPDATE automations SET {AUTOMATIONS.assigned(*CHANGING)}, version = version + 1
+    WHERE city_id = :city AND id = :id"""
+GET = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id = :id"
+LOCK = GET + " {for_update}"
+NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name = :name"
+LOCK_NAMED = NAMED + " {for_update}"
+# In order of ids: every process locks rows in this order.
+SOME = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id {{any:wanted}} ORDER BY id"
+SOME_NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name {{any:wanted}} ORDER BY id"
+LIST = f"""
+    SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name > :after
+    ORDER BY scoped_name LIMIT :limit"""
+LIST_OF_RIG = f"""
+    SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name > :after AND rig = :rig
+    ORDER BY scoped_name LIMIT :limit"""
+# the index of scoped names serves this; the words are looked for in all of them
+WITH_WORDS = """
+    SELECT scoped_name, enabled FROM automations WHERE city_id = :city{words}
+    ORDER BY scoped_name LIMIT :limit"""
+OF_FILES = f"SELECT {_READ} FROM automations WHERE city_id = :city AND source = 'file' ORDER BY scoped_name"
+DELETE = "DELETE FROM automations WHERE city_id = :city AND id = :id"
+COUNT_FAILURE = Write(
+    "UPDATE automations SET failures = :failures {each} WHERE city_id = :city AND id = :id",
+    whole="failures",
+    key="id",
+    must=False,
+)
+SET_QUIET = "UPDATE automations SET quiet_at = :at, quiet_since = :since WHERE city_id = :city AND id = :id"
+# the index automations_quiet serves this
+QUIET = f"""
+    SELECT {_READ} FROM automations WHERE city_id = :city AND quiet_at IS NOT NULL AND quiet_at <= :now
+    ORDER BY quiet_at LIMIT :limit {{skip_claimed}}"""
+# the index automations_noted serves this
+NOTED = f"""
+    SELECT {_READ} FROM automations WHERE city_id = :city AND id > :after
+        AND (quiet_since IS NOT NULL OR disabled_reason <> '' OR problems <> '[]' OR source = 'agent')
+    ORDER BY id LIMIT :limit"""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+_written = AUTOMATIONS.writer(*KEPT)
+
 Stays = Callable[[AutomationRow], bool]
-MOST_REMEMBERED = 10_000
 
 
 class Automations:
     def __init__(self, db: Db, city: str) -> None:
         self._db = db
         self._city = city
-        self._stayed: dict[tuple[Stays, str], bool] = {}
 
     def insert(self, row: AutomationRow) -> bool:
         """False when the scoped name is taken."""
@@ -130,9 +144,19 @@ class Automations:
         """As `lock_some`."""
         return {row.scoped_name: row for row in self._locked(NAMED, SOME_NAMED, names, stays)}
 
-    def page(self, *, after: str = "", limit: int = 500) -> list[AutomationRow]:
-        """In order of their scoped names."""
+    def page(self, *, after: str = "", limit: int = 500, rig: str | None = None) -> list[AutomationRow]:
+        """In order of their scoped names; with `rig`, only those of that rig."""
+        if rig is not None:
+            return self._many(LIST_OF_RIG, {"after": after, "limit": limit, "rig": rig})
         return self._many(LIST, {"after": after, "limit": limit})
+
+    def with_words(self, words: Iterable[str], *, limit: int) -> list[tuple[str, bool]]:
+        """Scoped names that have every word in them, whatever the case, and whether each is enabled."""
+        patterns = {f"word{at}": f"%{_escaped(word.lower())}%" for at, word in enumerate(words)}
+        where = "".join(f" AND LOWER(scoped_name) LIKE :{name} ESCAPE '!'" for name in patterns)
+        params = {"city": self._city, "limit": limit, **patterns}
+        found = self._db.rows(WITH_WORDS.replace("{words}", where), params)
+        return [(row["scoped_name"], bool(row["enabled"])) for row in found]
 
     def of_files(self) -> list[AutomationRow]:
         return self._many(OF_FILES, {})
@@ -143,8 +167,14 @@ class Automations:
     def count_failures(self, automation: str, failures: int) -> None:
         self._db.write(COUNT_FAILURE, self._city, {"id": automation, "failures": failures})
 
-    def set_quiet(self, automation: str, at: datetime | None) -> None:
-        self._db.execute(SET_QUIET, {"city": self._city, "id": automation, "at": stamp_or_none(at)})
+    def set_quiet(self, automation: str, at: datetime | None, *, since: datetime | None = None) -> None:
+        """When its silence is to be told; or with `since`, that it was told just now."""
+        params = {"city": self._city, "id": automation, "at": stamp_or_none(at), "since": stamp_or_none(since)}
+        self._db.execute(SET_QUIET, params)
+
+    def noted(self, *, after: str = "", limit: int = 500) -> list[AutomationRow]:
+        """Those that may need a person: gone quiet, disabled for a reason, broken, or made by an agent."""
+        return self._many(NOTED, {"after": after, "limit": limit})
 
     def quiet(self, now: datetime, *, limit: int) -> list[AutomationRow]:
         """Those whose silence is to be reported now, locked."""
@@ -152,10 +182,10 @@ class Automations:
 
     def _one(self, sql: str, params: dict[str, object]) -> AutomationRow | None:
         row = self._db.row(sql, params | {"city": self._city})
-        return None if row is None else _automation(row)
+        return None if row is None else AUTOMATIONS.read(row)
 
     def _many(self, sql: str, params: dict[str, object]) -> list[AutomationRow]:
-        return [_automation(row) for row in self._db.rows(sql, params | {"city": self._city})]
+        return [AUTOMATIONS.read(row) for row in self._db.rows(sql, params | {"city": self._city})]
 
     def _locked(self, one: str, some: str, wanted: Iterable[str], stays: Stays | None) -> list[AutomationRow]:
         asked = sorted(set(wanted))
@@ -166,68 +196,14 @@ class Automations:
             sql, params = some, {"wanted": json.dumps(asked)}
         if stays is None or not self._db.dialect.locks_rows:
             return self._many(sql + " {for_update}", params)
-        known = [self._stayed.get((stays, name)) for name in asked]
-        shared = all(known) if None not in known else all(map(stays, self._many(sql, params)))
+        hints = [self._db.hints.get((stays, self._city, name)) for name in asked]
+        shared = all(hints) if None not in hints else all(map(stays, self._many(sql, params)))
         rows = self._many(sql + (" {for_share}" if shared else " {for_update}"), params)
-        as_it_was = self._remember(stays, asked, rows)
-        if shared and not as_it_was:  # not upgraded to exclusive: two holders that both try would deadlock
+        changing = {name for row in rows if not stays(row) for name in (row.id, row.scoped_name)}
+        self._db.hints.keep({(stays, self._city, name): name not in changing for name in asked})
+        if shared and changing:  # not upgraded to exclusive: two holders that both try would deadlock
             raise NotAsExpected(sql)
         return rows
 
-    def _remember(self, stays: Stays, asked: Iterable[str], rows: Iterable[AutomationRow]) -> bool:
-        """Whether all of them stay unchanged; each answer is kept as a hint for the next call that locks the row."""
-        if len(self._stayed) > MOST_REMEMBERED:
-            self._stayed.clear()
-        found = dict.fromkeys(asked, True)  # a row that does not exist counts as unchanged
-        found |= {name: False for row in rows if not stays(row) for name in (row.id, row.scoped_name)}
-        self._stayed |= {(stays, name): found[name] for name in asked}
-        return all(found.values())
-
     def _params(self, row: AutomationRow) -> dict[str, object]:
-        return {
-            "city": self._city,
-            "id": row.id,
-            "scoped_name": row.scoped_name,
-            "name": row.name,
-            "rig": row.rig,
-            "source": row.source,
-            "path": row.path,
-            "definition": row.definition,
-            "problems": json.dumps(list(row.problems)),
-            "version": row.version,
-            "enabled": int(row.enabled),
-            "left_out": int(row.left_out),
-            "suspended": int(row.suspended),
-            "disabled_reason": row.disabled_reason,
-            "failures": row.failures,
-            "armed_at": stamp(row.armed_at),
-            "quiet_at": stamp_or_none(row.quiet_at),
-            "created_at": stamp(row.created_at),
-            "created_by": row.created_by,
-            "updated_at": stamp(row.updated_at),
-        }
-
-
-def _automation(row: Row) -> AutomationRow:
-    return AutomationRow(
-        id=row["id"],
-        scoped_name=row["scoped_name"],
-        name=row["name"],
-        rig=row["rig"],
-        source=row["source"],
-        path=row["path"],
-        definition=row["definition"],
-        problems=tuple(json.loads(row["problems"])),
-        version=row["version"],
-        enabled=bool(row["enabled"]),
-        left_out=bool(row["left_out"]),
-        suspended=bool(row["suspended"]),
-        disabled_reason=row["disabled_reason"],
-        failures=row["failures"],
-        armed_at=instant(row["armed_at"]),
-        quiet_at=instant_or_none(row["quiet_at"]),
-        created_at=instant(row["created_at"]),
-        created_by=row["created_by"],
-        updated_at=instant(row["updated_at"]),
-        paused=bool(row["paused"]),
-    )
+        return {"city": self._city, **_written(row)}

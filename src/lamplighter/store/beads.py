@@ -1,6 +1,7 @@
 """Beads: rows in and out. Rules about them live in the services that call these methods."""
 
 import json
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -8,8 +9,7 @@ from typing import Any
 from lamplighter.domain.beads.model import NOT_READY, Bead, BeadFilter, BeadStatus, NewBead
 from lamplighter.domain.runs import tracking
 from lamplighter.domain.runs.model import RunState
-from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.engine.deferred import Write
+from lamplighter.store.engine import Db, Row, Write, instant, instant_or_none, stamp, stamp_or_none
 
 INSERT = """
     INSERT INTO beads (city_id, id, title, type, status, assignee, sender, parent_id, root_id, ref, description,
@@ -32,6 +32,9 @@ _COLUMNS = """
            created_at, updated_at, closed_at FROM beads"""
 GET = _COLUMNS + " WHERE city_id = :city AND id = :id"
 LOCK = GET + " {for_update}"
+# the primary key serves the first; the second reads its index, only where a person types the end of an id
+BEGINNING = "SELECT id FROM beads WHERE city_id = :city AND id >= :low AND id < :high ORDER BY id LIMIT :limit"
+ENDING = "SELECT id FROM beads WHERE city_id = :city AND id LIKE :pattern ORDER BY id LIMIT :limit"
 ROOT_OF = "SELECT root_id FROM beads WHERE city_id = :city AND id = :id"
 UPDATE = """
     UPDATE beads SET title = :title, type = :type, status = :status, assignee = :assignee, parent_id = :parent,
@@ -109,7 +112,6 @@ HELD = "SELECT id FROM beads WHERE city_id = :city AND assignee = :assignee AND 
 WAITING = """
     SELECT count(*) AS count FROM bead_labels AS l JOIN beads AS b ON b.city_id = l.city_id AND b.id = l.bead_id
     WHERE l.city_id = :city AND l.label = :label AND b.status <> 'closed'"""
-COUNT = "SELECT status, count(*) AS count FROM beads WHERE city_id = :city GROUP BY status"
 
 
 class Beads:
@@ -159,6 +161,15 @@ class Beads:
 
     def get(self, bead: str) -> Bead | None:
         return self._one(GET, bead)
+
+    def like(self, text: str, *, limit: int) -> list[str]:
+        """Ids that begin with the text, or whose part after the prefix does not differ from it."""
+        if not re.fullmatch(r"[0-9a-z-]+", text):
+            return []
+        params = {"city": self._city, "limit": limit}
+        found = self._db.rows(BEGINNING, params | {"low": text, "high": f"{text}~"})
+        found += self._db.rows(ENDING, params | {"pattern": f"%-{text}"})
+        return [row["id"] for row in found]
 
     def lock(self, bead: str) -> Bead | None:
         return self._one(LOCK, bead)
@@ -241,9 +252,6 @@ class Beads:
         """How many beads with that label are open or in progress."""
         row = self._db.row(WAITING, {"city": self._city, "label": label})
         return 0 if row is None else row["count"]
-
-    def counts(self) -> dict[str, int]:
-        return {row["status"]: row["count"] for row in self._db.rows(COUNT, {"city": self._city})}
 
     def _columns(self, bead: Bead) -> dict[str, Any]:
         return {

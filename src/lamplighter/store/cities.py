@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from lamplighter.store.engine.db import Db, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine import Db, instant, instant_or_none, stamp, stamp_or_none
 
 ENSURE_ORGANIZATION = """
     INSERT INTO organizations (id, name, created_at) VALUES (:id, :name, :now) ON CONFLICT (id) DO NOTHING"""

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from lamplighter.store.engine.db import Db, instant, stamp
-from lamplighter.store.runs import ACTIVE_STATES
+from lamplighter.store.engine import Db, instant, stamp
+from lamplighter.store.summary import ACTIVE_STATES
 
 _MICRO = timedelta(microseconds=1)
 

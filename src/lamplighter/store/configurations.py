@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lamplighter.store.engine.db import Db, stamp
+from lamplighter.store.engine import Db, stamp
 
 PUT = """
     INSERT INTO configurations (city_id, name, source, body, updated_at) VALUES (:city, :name, :source, :body, :at)

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 
 from lamplighter.domain.delivery.effects import Effect, EffectState
-from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
 _COLUMNS = "id, run_id, kind, request, state, tries, doubts, result, intended_at, done_at"
 GET = f"SELECT {_COLUMNS} FROM side_effects WHERE city_id = :city AND id = :id {{for_update}}"

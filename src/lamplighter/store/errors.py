@@ -196,3 +196,13 @@ class ProofLost(Fenced):
             f"Process {owner} lost its proof of life; others may already hold its work.",
             hint="It stops working and starts anew under a new name.",
         )
+
+
+class NotTaken(Conflict):
+    """A row of a copy was refused by the database it was copied to."""
+
+    def __init__(self, where: str, table: str, detail: str) -> None:
+        super().__init__(
+            f"The database {where} did not take a row of the table `{table}`: {detail}.",
+            hint="Nothing was changed there. See that no other process copies to it or works on it, and repeat.",
+        )

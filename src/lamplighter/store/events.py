@@ -9,8 +9,7 @@ import json
 from datetime import datetime
 
 from lamplighter.domain.events import TOPIC, Event, EventFilter, NewEvent, type_prefix
-from lamplighter.store.engine.db import Db, Row, instant, stamp
-from lamplighter.store.engine.deferred import Write, as_json
+from lamplighter.store.engine import Db, Row, Write, as_json, instant, stamp
 
 APPEND = Write(
     """
@@ -47,13 +46,6 @@ PRUNE = """
         SELECT seq FROM events WHERE city_id = :city AND at < :before AND seq <= :spared
         AND seq < (SELECT seq FROM events WHERE city_id = :city AND seq > 0 ORDER BY seq DESC LIMIT 1)
         ORDER BY seq LIMIT :limit)"""
-# The lock lasts to the end of this short transaction; the update sees all that was numbered under it before.
-NUMBER_LOCK = "SELECT pg_advisory_xact_lock(5267, 1)"
-NUMBER = """
-    UPDATE events SET seq = numbered.seq FROM (
-        SELECT id, nextval('events_seq') AS seq FROM (
-            SELECT id FROM events WHERE seq IS NULL ORDER BY id LIMIT :limit) AS waiting) AS numbered
-    WHERE events.id = numbered.id"""
 
 
 class Events:
@@ -114,12 +106,6 @@ class Events:
         return self._db.execute(
             PRUNE, {"city": self._city, "before": stamp(before), "spared": spared_after, "limit": limit}
         )
-
-
-def number_committed(db: Db, *, limit: int = 5000) -> int:
-    """Number committed PostgreSQL rows; returns how many, so that the caller can repeat it until none is left."""
-    db.execute(NUMBER_LOCK, {})
-    return db.execute(NUMBER, {"limit": limit})
 
 
 def _conditions(wanted: EventFilter) -> tuple[str, dict[str, object]]:

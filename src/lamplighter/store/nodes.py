@@ -4,13 +4,13 @@ import json
 from datetime import datetime
 
 from lamplighter.domain.cluster.nodes import Node, NodeState
-from lamplighter.store.engine.db import Db, Row, instant, stamp
+from lamplighter.store.engine import Db, Row, instant, stamp
+from lamplighter.store.summary import NODES
 
 PUT = """
     INSERT INTO nodes (city_id, name, place, rigs, state, since) VALUES (:city, :name, :place, :rigs, :state, :since)
     ON CONFLICT (city_id, name) DO UPDATE
     SET place = excluded.place, rigs = excluded.rigs, state = excluded.state, since = excluded.since"""
-ALL = "SELECT name, place, rigs, state, since FROM nodes WHERE city_id = :city ORDER BY name"
 MARK = "UPDATE nodes SET state = :state, since = :since WHERE city_id = :city AND name = :name"
 REMOVE = "DELETE FROM nodes WHERE city_id = :city AND name = :name"
 PRUNE = """
@@ -29,7 +29,7 @@ class Nodes:
         self._db.execute(PUT, params)
 
     def all(self) -> list[Node]:
-        return [_node(row) for row in self._db.rows(ALL, {"city": self._city})]
+        return [_node(row) for row in self._db.rows(NODES, {"city": self._city})]
 
     def mark(self, name: str, state: NodeState, now: datetime) -> None:
         self._db.execute(MARK, {"city": self._city, "name": name, "state": state.value, "since": stamp(now)})

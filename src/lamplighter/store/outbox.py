@@ -2,11 +2,11 @@
 
 import json
 from datetime import datetime
+from typing import NamedTuple
 
 from lamplighter.domain.delivery.outbox import SETTLED, Item, ItemState, NotClaimed
 from lamplighter.domain.delivery.reach import Reach, need_of
-from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.engine.deferred import Write, as_json
+from lamplighter.store.engine import Db, Row, Write, as_json, instant, instant_or_none, stamp, stamp_or_none
 
 TOPIC = "outbox"
 
@@ -49,11 +49,30 @@ NEEDED = """
     SELECT needs, count(*) AS count FROM outbox WHERE city_id = :city AND state = 'pending' AND needs IS NOT NULL
     GROUP BY needs ORDER BY needs"""
 COUNTS = "SELECT state, count(*) AS count FROM outbox WHERE city_id = :city AND state = 'pending' GROUP BY state"
+# the index outbox_failed serves this
+GIVEN_UP = f"""
+    SELECT {_COLUMNS}, settled_at FROM outbox WHERE city_id = :city AND state = 'failed' ORDER BY id DESC
+    LIMIT :limit"""
+# the indexes outbox_failed, outbox_due and outbox_claimed serve this, the primary key for settled ones
+PAGE = f"""
+    SELECT {_COLUMNS}, settled_at FROM outbox WHERE city_id = :city AND state = :state AND id < :before
+    ORDER BY id DESC LIMIT :limit"""
+# the partial indexes outbox_due and outbox_claimed serve these: what is settled is in neither
+OPEN_ITEMS = """
+    SELECT 'pending' AS state, count(*) AS count FROM outbox WHERE city_id = :city AND state = 'pending'
+    UNION ALL SELECT 'claimed', count(*) FROM outbox WHERE city_id = :city AND state = 'claimed'"""
 # Ids are in order of time, so the primary key finds the oldest.
 PRUNE = """
     DELETE FROM outbox WHERE city_id = :city AND id IN (
         SELECT id FROM outbox WHERE city_id = :city AND id < :before_id AND state IN ('done', 'failed')
         AND settled_at < :before ORDER BY id LIMIT :limit)"""
+
+
+class Standing(NamedTuple):
+    """An item, and when it was settled; for one that is not, when it is due."""
+
+    item: Item
+    settled_at: datetime
 
 
 class Outbox:
@@ -113,12 +132,26 @@ class Outbox:
         """Claimed before then and not settled."""
         return self._many(HUNG, {"before": stamp(before), "limit": limit})
 
+    def given_up(self, *, limit: int = 1000) -> list[Standing]:
+        """Items that failed for good, newest first."""
+        rows = self._db.rows(GIVEN_UP, {"city": self._city, "limit": limit})
+        return [_standing(row) for row in rows]
+
+    def page(self, state: ItemState, *, before: str | None = None, limit: int = 50) -> list[Standing]:
+        """Newest first; `before` is the last id of the previous page."""
+        params = {"city": self._city, "state": state.value, "before": before or "~", "limit": limit}
+        return [_standing(row) for row in self._db.rows(PAGE, params)]
+
     def pending(self) -> int:
         return sum(row["count"] for row in self._db.rows(COUNTS, {"city": self._city}))
 
     def needed(self) -> dict[str, int]:
         """How many pending items wait for each node or rig."""
         return {row["needs"]: row["count"] for row in self._db.rows(NEEDED, {"city": self._city})}
+
+    def open_items(self) -> dict[str, int]:
+        """How many items are pending, and how many are claimed."""
+        return {row["state"]: row["count"] for row in self._db.rows(OPEN_ITEMS, {"city": self._city})}
 
     def prune(self, *, before: datetime, before_id: str, limit: int) -> int:
         params = {"city": self._city, "before": stamp(before), "before_id": before_id, "limit": limit}
@@ -137,6 +170,11 @@ def _within(reach: Reach | None) -> tuple[str, dict[str, object]]:
     if not reach.left_out:
         return where, params
     return f"{where} AND NOT kind {{any:left_out}}", params | {"left_out": json.dumps(sorted(reach.left_out))}
+
+
+def _standing(row: Row) -> Standing:
+    item = _item(row)
+    return Standing(item, instant_or_none(row["settled_at"]) or item.due_at)
 
 
 def _item(row: Row) -> Item:

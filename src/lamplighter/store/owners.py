@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lamplighter.store.engine.db import Db, Row, instant, stamp
+from lamplighter.store.engine import Db, Row, instant, stamp
 
 TOPIC = "owners"
 _COLUMNS = "id, kind, host, pid, started_at, node, rigs"

@@ -1,11 +1,11 @@
 """Recorded sessions: which were started, for whom, and how they ended; which ones live now, the providers report."""
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from lamplighter.kit.clock import rfc3339
-from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
 # A start that is recorded twice, because a controller died in between, is the same start: the second insert is ignored.
 ADD = """
@@ -20,8 +20,11 @@ _COLUMNS = """
         program_session, outcome, summary
     FROM sessions WHERE city_id = :city"""
 GET = _COLUMNS + " AND id = :id"
+LOCK = GET + " {for_update}"
 # served by sessions_by_age, or sessions_of_agent where one is named
 LATEST = _COLUMNS + " {} ORDER BY started_at DESC, id DESC LIMIT :limit"
+# served by sessions_by_age
+IDS = "SELECT id FROM sessions WHERE city_id = :city ORDER BY started_at DESC, id DESC LIMIT :limit"
 # The index sessions_of_run serves this. With an ORDER BY, or without the subquery, SQLite reads all sessions of the
 # city instead.
 OF_RUN = _COLUMNS + " AND id IN (SELECT id FROM sessions WHERE city_id = :city AND run_id = :run)"
@@ -30,8 +33,12 @@ REPORT = """
     UPDATE sessions SET outcome = :outcome, summary = :summary WHERE city_id = :city AND run_id = :run"""
 PRUNE = """
     DELETE FROM sessions WHERE city_id = :city AND id IN (
-        SELECT id FROM sessions WHERE city_id = :city AND started_at < :before AND ended_at < :before
+        SELECT id FROM sessions AS old WHERE city_id = :city AND started_at < :before AND ended_at < :before
+        AND (run_id IS NULL OR NOT EXISTS (
+            SELECT 1 FROM runs WHERE runs.city_id = old.city_id AND runs.id = old.run_id))
         ORDER BY started_at LIMIT :limit)"""
+# the index sessions_of_run serves this; their events go with them
+DELETE_OF_RUNS = "DELETE FROM sessions WHERE city_id = :city AND run_id {any:ids}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +58,6 @@ class SessionRow:
     program_session: str | None = None
     outcome: str | None = None
     summary: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "agent": self.agent,
-            "run": self.run,
-            "provider": self.provider,
-            "node": self.node,
-            "pid": self.pid,
-            "started_at": rfc3339(self.started_at),
-            "ended_at": None if self.ended_at is None else rfc3339(self.ended_at),
-            "exit_status": self.exit_status,
-            "end_reason": self.end_reason,
-            "output_tail": self.output_tail,
-            "program_session": self.program_session,
-            "outcome": self.outcome,
-            "summary": self.summary,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +90,19 @@ class Sessions:
         row = self._db.row(GET, {"city": self._city, "id": session_id})
         return None if row is None else _session(row)
 
+    def lock(self, session_id: str) -> SessionRow | None:
+        row = self._db.row(LOCK, {"city": self._city, "id": session_id})
+        return None if row is None else _session(row)
+
     def latest(self, *, agent: str | None = None, limit: int = 50) -> list[SessionRow]:
         """The newest first."""
         where = "" if agent is None else "AND agent = :agent"
         params = {"city": self._city, "limit": limit} | ({} if agent is None else {"agent": agent})
         return [_session(row) for row in self._db.rows(LATEST.format(where), params)]
+
+    def ids(self, *, limit: int) -> list[str]:
+        """The newest first."""
+        return [row["id"] for row in self._db.rows(IDS, {"city": self._city, "limit": limit})]
 
     def of_run(self, run: str) -> list[SessionRow]:
         """In order of their start."""
@@ -118,6 +114,9 @@ class Sessions:
 
     def prune(self, *, before: datetime, limit: int) -> int:
         return self._db.execute(PRUNE, {"city": self._city, "before": stamp(before), "limit": limit})
+
+    def delete_of_runs(self, runs: Iterable[str]) -> int:
+        return self._db.execute(DELETE_OF_RUNS, {"city": self._city, "ids": json.dumps(sorted(runs))})
 
 
 def _session(row: Row) -> SessionRow:

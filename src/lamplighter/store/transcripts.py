@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lamplighter.store.engine.db import Db, Params, instant, stamp
+from lamplighter.store.engine import Db, Params, instant, stamp
 
 # A session's output has one reader: if another one took over meanwhile, the position has moved and no row is changed.
 ADVANCE = """

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from lamplighter.kit.records import record
-from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
-from lamplighter.store.engine.deferred import Write
+from lamplighter.store.engine import Db, Row, Write, instant, instant_or_none, stamp, stamp_or_none
 
 _COLUMNS = """
     id, automation_id, automation, trigger_id, kind, status, reason, slot, dedup_key, payload, run_id, count, due_at,

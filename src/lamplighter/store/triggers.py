@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.automations.state import TriggerState
-from lamplighter.store.engine.db import Db, Row, instant, instant_or_none, stamp, stamp_or_none
+from lamplighter.store.engine import Db, Row, instant, instant_or_none, stamp, stamp_or_none
 
 BLOCKED = "blocked"
 """Stands in `held_by` instead of a run: the event trigger keeps its events until a pause or suspension ends."""
@@ -51,13 +51,6 @@ NEXT_DUE = """
     SELECT next_due_at FROM triggers
     WHERE city_id = :city AND armed = 1 AND held_by IS NULL AND next_due_at IS NOT NULL
     ORDER BY next_due_at LIMIT 1"""
-# the index triggers_due serves this
-UPCOMING = """
-    SELECT automations.scoped_name, triggers.id, triggers.next_due_at FROM triggers
-    JOIN automations ON automations.city_id = triggers.city_id AND automations.id = triggers.automation_id
-    WHERE triggers.city_id = :city AND triggers.armed = 1 AND triggers.held_by IS NULL
-        AND triggers.next_due_at IS NOT NULL AND triggers.event_key IS NULL AND automations.suspended = 0
-    ORDER BY triggers.next_due_at LIMIT :limit"""
 # the index triggers_by_event serves this
 MARK_DUE = """
     UPDATE triggers SET next_due_at = :now
@@ -67,6 +60,10 @@ CONDITIONS = f"""
     SELECT {_COLUMNS} FROM triggers WHERE city_id = :city AND kind = 'condition' AND armed = 1
     ORDER BY automation_id, id"""
 ALL = f"SELECT {_COLUMNS} FROM triggers WHERE city_id = :city ORDER BY automation_id, id"
+# the index triggers_of_hook serves this
+OF_CONNECTION = f"""
+    SELECT {_COLUMNS} FROM triggers WHERE city_id = :city AND kind = 'webhook' AND event_key = :key
+    ORDER BY automation_id, id"""
 CHECKED = """
     UPDATE triggers SET checked_at = :now, check_result = :result
     WHERE city_id = :city AND automation_id = :automation AND id = :id"""
@@ -102,6 +99,10 @@ class TriggerRow:
     last_skip: str | None = None
     checked_at: datetime | None = None
     check_result: str | None = None
+
+
+def hook_key(connection: str) -> str:
+    return f"hook:{connection}"
 
 
 class Triggers:
@@ -146,15 +147,14 @@ class Triggers:
         row = self._db.row(NEXT_DUE, {"city": self._city})
         return None if row is None else instant(row["next_due_at"])
 
-    def upcoming(self, *, limit: int) -> list[tuple[str, str, datetime]]:
-        """The next due times, by scoped name and trigger, soonest first; without event triggers."""
-        rows = self._db.rows(UPCOMING, {"city": self._city, "limit": limit})
-        return [(row["scoped_name"], row["id"], instant(row["next_due_at"])) for row in rows]
-
     def mark_due(self, event_keys: Iterable[str], now: datetime) -> int:
         """Mark the event triggers of these keys as due; returns how many were not marked already."""
         params = {"city": self._city, "keys": json.dumps(sorted(event_keys)), "now": stamp(now)}
         return self._db.execute(MARK_DUE, params)
+
+    def of_connection(self, connection: str) -> list[TriggerRow]:
+        """The triggers that wait for its deliveries, also those that are off."""
+        return self._many(OF_CONNECTION, {"key": hook_key(connection)})
 
     def conditions(self) -> list[TriggerRow]:
         return self._many(CONDITIONS, {})

@@ -7,14 +7,10 @@ from typing import assert_never
 
 from lamplighter.kit.errors import UsageError
 from lamplighter.kit.masking import masked
-from lamplighter.store.engine.datagrams import Datagrams
-from lamplighter.store.engine.liveness import FileProofs, PostgresProofs, Proofs
-from lamplighter.store.engine.schema import Migration
-from lamplighter.store.tx import DirectStore, Store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lamplighter.store.engine.wakes import Wakes  # imports asyncio, which commands do not need
+from lamplighter.store import engine
+from lamplighter.store.engine import Database, Datagrams, DirectDatabase, Migration, Proofs, Publisher
+from lamplighter.store.stores import CityDirect, CityStore
+from lamplighter.store.tx import Store, Tx
 
 
 @dataclass(frozen=True)
@@ -61,43 +57,59 @@ def datagrams_of(place: Place) -> Datagrams:
     return Datagrams(place.runtime / "wake")
 
 
-def open_store(place: Place, city: str, wakes: "Wakes") -> Store:
+def open_database(place: Place) -> Database:
+    """The database that several cities share; `open_store` opens the store of each of them on it."""
     match place:
         case SqliteUrl(path):
-            from lamplighter.store.engine.sqlite import SqliteStore
-
-            return SqliteStore(path, city, wakes=wakes, datagrams=datagrams_of(place))
+            return engine.SqliteDatabase(path, Tx)
         case PostgresUrl(url):
             _need_psycopg()
-            from lamplighter.store.engine.postgres import PostgresStore
-
-            return PostgresStore(url, city, wakes=wakes)
+            return engine.PostgresDatabase(url, Tx)
         case _:
             assert_never(place)
 
 
-def open_direct(place: Place, city: str) -> DirectStore:
+def open_store(place: Place, city: str, wakes: Publisher, *, database: Database | None = None) -> Store:
+    """The city's store on `database`, which stays open when the store is closed; without one, on its own."""
+    datagrams = datagrams_of(place) if isinstance(place, SqliteUrl) else None
+    return CityStore(database or open_database(place), city, wakes, datagrams=datagrams, owns=database is None)
+
+
+def open_direct(place: Place, city: str, *, beside: CityDirect | None = None) -> CityDirect:
+    """`beside` is a store on the same database: the new one uses its connection, and does not close it."""
+    database = _open_direct(place) if beside is None else beside.database
+    datagrams = datagrams_of(place) if isinstance(place, SqliteUrl) else None
+    return CityDirect(database, city, datagrams=datagrams, owns=beside is None)
+
+
+def _open_direct(place: Place) -> DirectDatabase:
     match place:
         case SqliteUrl(path):
-            from lamplighter.store.engine.sqlite_direct import SqliteDirect
-
-            return SqliteDirect(path, city, datagrams=datagrams_of(place))
+            return engine.SqliteDirect(path, Tx)
         case PostgresUrl(url):
             _need_psycopg()
-            from lamplighter.store.engine.postgres import PostgresDirect
-
-            return PostgresDirect(url, city)
+            return engine.PostgresDirect(url, Tx)
         case _:
             assert_never(place)
+
+
+def file_of(store: Store) -> "engine.SqliteDatabase | None":
+    """The database file that the store is in; None on PostgreSQL."""
+    database = store.database if isinstance(store, CityStore) else None
+    return database if isinstance(database, engine.SqliteDatabase) else None
+
+
+def open_death_watch(place: Place) -> "engine.PostgresDeathWatch | None":
+    return engine.PostgresDeathWatch(place.url) if isinstance(place, PostgresUrl) else None
 
 
 def open_proofs(place: Place) -> Proofs:
     match place:
         case SqliteUrl():
-            return FileProofs(place.runtime / "owners")
+            return engine.FileProofs(place.runtime / "owners")
         case PostgresUrl(url):
             _need_psycopg()
-            return PostgresProofs(url)
+            return engine.PostgresProofs(url)
         case _:
             assert_never(place)
 
@@ -107,14 +119,12 @@ def migrate(place: Place, *, make: bool = True) -> list[Migration]:
 
     A new URL points to an empty database on a server, so that one gets the schema either way.
     """
-    from lamplighter.store.engine.migrate import migrate_postgres, migrate_sqlite
-
     match place:
         case SqliteUrl(path):
-            return migrate_sqlite(path, make=make)
+            return engine.migrate_sqlite(path, make=make)
         case PostgresUrl(url):
             _need_psycopg()
-            return migrate_postgres(url)
+            return engine.migrate_postgres(url)
         case _:
             assert_never(place)
 

@@ -56,7 +56,7 @@ class FakeClock:
             asleep.cancel()
             woken.cancel()
 
-    async def sleepers(self, count: int = 1, *, within: float = 10) -> None:
+    async def sleepers(self, count: int = 1, *, within: float = 120) -> None:
         """Return when `count` tasks wait on this clock: their loops have done their work. Raises TimeoutError."""
         async with TimeLimit(within), self._arrivals:
             await self._arrivals.wait_for(lambda: len(self._sleepers) >= count)

@@ -19,14 +19,28 @@ class Cut(Enum):
     ANSWER = "answer"
 
 
+class Partition(Enum):
+    """How clients are kept from the server: their connections are ended and refused, or nothing gets through them."""
+
+    CUT = "cut"
+    SILENT = "silent"
+
+
 class CuttingProxy:
-    """Listens in `home`, which a client's URL gives as its host; `cut_next` makes it cut one commit."""
+    """Listens in `home`, which a client's URL gives as its host.
+
+    `cut_next` makes it cut one commit; `part` keeps all of its clients from the server until `heal`.
+    """
 
     def __init__(self, home: Path, server: Path) -> None:
         self.home = home
         self._server = server / SOCKET
         self._next: Cut | None = None
         self.cuts = 0
+        self._parted: Partition | None = None
+        self._together = threading.Event()
+        self._together.set()
+        self._ends: set[socket.socket] = set()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(home / SOCKET))
         self._listener.listen(64)
@@ -35,7 +49,20 @@ class CuttingProxy:
     def cut_next(self, cut: Cut) -> None:
         self._next = cut
 
+    def part(self, how: Partition) -> None:
+        self._parted = how
+        self._together.clear()
+        if how is Partition.CUT:
+            for end in tuple(self._ends):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def heal(self) -> None:
+        self._parted = None
+        self._together.set()
+
     def close(self) -> None:
+        self.heal()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -49,12 +76,18 @@ class CuttingProxy:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
+        if self._parted is Partition.CUT:
+            client.close()
+            return
+        self._together.wait()
         server = socket.socket(socket.AF_UNIX)
         server.connect(str(self._server))
-        back = threading.Thread(target=_copy, args=(server, client), daemon=True)
+        self._ends |= {client, server}
+        back = threading.Thread(target=self._copy, args=(server, client), daemon=True)
         back.start()
         with suppress(OSError):
             while data := client.recv(CHUNK):
+                self._wait_in_silence()
                 if self._next is not None and b"COMMIT" in data:
                     self._end(client, server, data)
                     break
@@ -62,7 +95,20 @@ class CuttingProxy:
         for end in (client, server):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+            self._ends.discard(end)
             end.close()
+
+    def _wait_in_silence(self) -> None:
+        if self._parted is Partition.SILENT:
+            self._together.wait()
+
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(CHUNK):
+                self._wait_in_silence()
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
 
     def _end(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
         cut, self._next = self._next, None
@@ -71,14 +117,6 @@ class CuttingProxy:
             server.sendall(data)
             server.shutdown(socket.SHUT_WR)  # the server commits, and then finds the client gone
         self.cuts += 1
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(CHUNK):
-            target.sendall(data)
-    with suppress(OSError):
-        target.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

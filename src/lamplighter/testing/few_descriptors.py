@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import lamplighter.kit.log_lines  # noqa: F401  else it is loaded with the first line, which takes a descriptor
+
 
 @contextmanager
 def only(count: int) -> Iterator[None]:

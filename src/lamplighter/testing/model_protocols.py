@@ -1,11 +1,13 @@
-"""Three HTTP protocols of models, as far as agent programs need them for a turn."""
+"""Four HTTP protocols of models, as far as agent programs need them for a turn."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Json = Mapping[str, Any]
+_RISK = "security_risk"
 _USED = {"input_tokens": 11, "output_tokens": 7}
 
 
@@ -38,22 +40,62 @@ class Turn:
 
 @dataclass(frozen=True)
 class Protocol:
+    """`streams` says whether a request for this path with this body wants its answer streamed."""
+
     name: str
     path: str
     tools: Callable[[Json], tuple[str, ...]]
     results: Callable[[Json], int]
     stream: Callable[[Turn], bytes]
     whole: Callable[[Turn], Json]
+    streams: Callable[[str, Json], bool] = lambda _path, body: bool(body.get("stream"))
 
 
 def by_path(path: str) -> Protocol | None:
     return next((one for one in PROTOCOLS if path.endswith(one.path)), None)
 
 
+def pieces(text: str) -> list[str]:
+    """The text as a model streams it: word by word."""
+    return re.findall(r"\S+\s*|\s+", text) or [""]
+
+
 def matching(name: str, tools: Iterable[str]) -> str | None:
     """The offered tool whose name ends in `name`; dashes and underscores count as equal."""
     wanted = name.replace("-", "_")
     return next((tool for tool in tools if tool.replace("-", "_").endswith(wanted)), None)
+
+
+def with_required(step: Say | CallTool, body: Json) -> Say | CallTool:
+    """The step in the form that the request insists on.
+
+    Gemini has its model rate every message by a schema, and asks for more than a minute again if it is answered in
+    words; what is typed meanwhile stands in its queue. OpenHands adds a parameter of its own to every tool and refuses
+    calls without it.
+    """
+    schema = (body.get("generationConfig") or {}).get("responseJsonSchema")
+    if schema:
+        return Say(json.dumps(_fitting(schema)))
+    if isinstance(step, CallTool) and _RISK in json.dumps(body.get("tools") or []):
+        return CallTool(step.name, {**step.arguments, _RISK: "LOW"})
+    return step
+
+
+def _fitting(schema: Json) -> object:
+    """A value that fits the schema."""
+    if schema.get("enum"):
+        return schema["enum"][0]
+    match str(schema.get("type", "")).lower():
+        case "object":
+            return {name: _fitting(one) for name, one in (schema.get("properties") or {}).items()}
+        case "array":
+            return []
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return False
+        case _:
+            return "Plain."
 
 
 def turn_of(step: Say | CallTool, tools: tuple[str, ...], number: int) -> Turn:
@@ -95,14 +137,15 @@ def _messages_stream(turn: Turn) -> bytes:
     start = {**whole, "content": [], "stop_reason": None}
     if turn.tool:
         block = {**_messages_block(turn), "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": turn.arguments}
+        deltas = [{"type": "input_json_delta", "partial_json": turn.arguments}]
     else:
-        block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": turn.text}
+        block = {"type": "text", "text": ""}
+        deltas = [{"type": "text_delta", "text": piece} for piece in pieces(turn.text)]
     ending = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
     return _events(
         {"type": "message_start", "message": start},
         {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": ending, "usage": _USED},
         {"type": "message_stop"},
@@ -140,13 +183,15 @@ def _chat_whole(turn: Turn) -> Json:
 
 
 def _chat_stream(turn: Turn) -> bytes:
-    delta = _chat_message(turn)
+    message = _chat_message(turn)
     if turn.tool:
-        delta["tool_calls"] = [{"index": 0, **delta["tool_calls"][0]}]
+        deltas = [{**message, "tool_calls": [{"index": 0, **message["tool_calls"][0]}]}]
+    else:
+        deltas = [{"role": "assistant", "content": piece} for piece in pieces(turn.text)]
     kind = "chat.completion.chunk"
     ending = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if turn.tool else "stop"}
     chunks = [
-        _chat(turn, kind, {"index": 0, "delta": delta, "finish_reason": None}),
+        *(_chat(turn, kind, {"index": 0, "delta": delta, "finish_reason": None}) for delta in deltas),
         _chat(turn, kind, ending) | {"usage": _CHAT_USED},
     ]
     return b"".join(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks) + b"data: [DONE]\n\n"
@@ -194,16 +239,60 @@ def _responses_whole(turn: Turn) -> Json:
 def _responses_stream(turn: Turn) -> bytes:
     whole, item = _responses_whole(turn), _responses_item(turn)
     begun = {**whole, "status": "in_progress", "output": [], "usage": None}
+    said = [] if turn.tool else pieces(turn.text)
     return _events(
         {"type": "response.created", "response": begun},
         {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
+        *({"type": "response.output_text.delta", "item_id": item["id"], "output_index": 0, "content_index": 0,
+           "delta": piece} for piece in said),
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": whole},
-    )
+    )  # fmt: skip
 
 
 def _events(*events: Json) -> bytes:
     return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+# ── Gemini ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _gemini_tools(body: Json) -> tuple[str, ...]:
+    return tuple(
+        str(one.get("name", "")) for tool in body.get("tools") or [] for one in tool.get("functionDeclarations") or []
+    )
+
+
+def _gemini_results(body: Json) -> int:
+    parts = [part for content in body.get("contents") or [] for part in content.get("parts") or []]
+    return sum("functionResponse" in part for part in parts)
+
+
+_GEMINI_USED = {"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18}
+
+
+def _gemini_answer(part: Json, *, last: bool) -> Json:
+    candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": [part]}}
+    if not last:
+        return {"candidates": [candidate]}
+    return {"candidates": [candidate | {"finishReason": "STOP"}], "usageMetadata": _GEMINI_USED}
+
+
+def _gemini_parts(turn: Turn) -> list[Json]:
+    if turn.tool:
+        return [{"functionCall": {"id": turn.call_id, "name": turn.tool, "args": json.loads(turn.arguments)}}]
+    return [{"text": piece} for piece in pieces(turn.text)]
+
+
+def _gemini_stream(turn: Turn) -> bytes:
+    parts = _gemini_parts(turn)
+    answers = [_gemini_answer(part, last=part is parts[-1]) for part in parts]
+    return b"".join(f"data: {json.dumps(answer)}\r\n\r\n".encode() for answer in answers)
+
+
+def _gemini_whole(turn: Turn) -> Json:
+    """Also asked for which model to use: any JSON will do, for the program falls back to its default."""
+    return _gemini_answer(_gemini_parts(turn)[0] if turn.tool else {"text": turn.text}, last=True)
 
 
 MESSAGES = Protocol("messages", "/v1/messages", _messages_tools, _messages_results, _messages_stream, _messages_whole)
@@ -211,4 +300,8 @@ CHAT = Protocol("chat", "/chat/completions", _chat_tools, _chat_results, _chat_s
 RESPONSES = Protocol(
     "responses", "/responses", _responses_tools, _responses_results, _responses_stream, _responses_whole
 )
-PROTOCOLS = (MESSAGES, CHAT, RESPONSES)
+GEMINI = Protocol(
+    "gemini", "enerateContent", _gemini_tools, _gemini_results, _gemini_stream, _gemini_whole,
+    streams=lambda path, _body: "streamGenerateContent" in path,
+)  # fmt: skip
+PROTOCOLS = (MESSAGES, CHAT, RESPONSES, GEMINI)

@@ -1,9 +1,10 @@
-"""A scripted model server on loopback: Anthropic Messages, OpenAI Chat Completions and Responses, streamed or whole.
+"""A scripted model server on loopback: Anthropic Messages, OpenAI Chat Completions and Responses, Gemini.
 
 With it, real agent programs can be driven without an account or a network.
 """
 
 import json
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +15,17 @@ from lamplighter.testing import model_protocols as protocols
 from lamplighter.testing.model_protocols import CallTool, Say
 
 HANG_AT_MOST_S = 300.0
+_SEARCH = {"tool_search", "tool_call"}
 _POLL_S = 0.02  # how often its thread checks whether to end
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """Answer with this HTTP status."""
+    """Answer with this HTTP status, body and headers."""
 
     status: int = 500
     body: Mapping[str, Any] = field(default_factory=lambda: {"error": {"type": "api_error", "message": "scripted"}})
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class ModelServer:
 
     def __init__(self, *script: Step) -> None:
         self.script = script
+        self.by_text: dict[str, tuple[Step, ...]] = {}  # scripts for requests that hold a text, before `script`
         self.asked: list[Asked] = []
         self.first = threading.Event()
         self._closing = threading.Event()
@@ -83,11 +87,27 @@ class ModelServer:
         self._thread.join()
 
     def step(self, asked: Asked) -> Step:
-        """The step for a request; plain text if it calls a tool that the request, say for a title, does not offer."""
-        at_hand = self.script[asked.results] if asked.results < len(self.script) else Say("Done.")
-        if isinstance(at_hand, CallTool) and protocols.matching(at_hand.name, asked.tools) is None:
+        """The step for a request; plain text if it calls a tool that the request, say for a title, does not offer.
+
+        A program that offers tools to search for is asked for the tool first, and then to call it by its name.
+        """
+        searches = set(asked.tools) >= _SEARCH
+        at = max(asked.results - 1, 0) if searches else asked.results
+        script = self._script(asked)
+        at_hand = script[at] if at < len(script) else Say("Done.")
+        if not isinstance(at_hand, CallTool) or protocols.matching(at_hand.name, asked.tools) is not None:
+            return at_hand
+        if not searches:
             return Say("There is no such tool.")
-        return at_hand
+        if asked.results == 0:
+            return CallTool("tool_search", {"query": at_hand.name})
+        named = re.findall(rf"[\w-]*{re.escape(at_hand.name)}\w*", json.dumps(asked.body.get("messages")))
+        called = next((name for name in reversed(named) if name != at_hand.name), at_hand.name)
+        return CallTool("tool_call", {"name": called, "arguments": at_hand.arguments})
+
+    def _script(self, asked: Asked) -> tuple[Step, ...]:
+        whole = json.dumps(asked.body) if self.by_text else ""
+        return next((script for text, script in self.by_text.items() if text in whole), self.script)
 
     def heard(self, asked: Asked) -> None:
         self.asked.append(asked)
@@ -135,22 +155,25 @@ class _Handler(BaseHTTPRequestHandler):
             case Hang():
                 self.server.model.hang()
                 self.close_connection = True
-            case Refuse(status, body):
-                self._whole(dict(body), status=status)
+            case Refuse(status, body, headers):
+                self._whole(dict(body), status=status, headers=headers)
             case Raw(data, content_type):
                 self._send(200, content_type, data)
             case Say() | CallTool():
+                step = protocols.with_required(step, asked.body)
                 turn = protocols.turn_of(step, asked.tools, asked.results)
-                if asked.body.get("stream"):
+                if protocol.streams(self.path, asked.body):
                     self._send(200, "text/event-stream", protocol.stream(turn))
                 else:
                     self._whole(protocol.whole(turn))
 
-    def _whole(self, body: Mapping[str, Any], *, status: int = 200) -> None:
-        self._send(status, "application/json", json.dumps(body).encode())
+    def _whole(self, body: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        self._send(status, "application/json", json.dumps(body).encode(), headers)
 
-    def _send(self, status: int, content_type: str, data: bytes) -> None:
+    def _send(self, status: int, content_type: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("content-type", content_type)
         self.send_header("content-length", str(len(data)))
         self.end_headers()

@@ -52,24 +52,28 @@ def _serve(client: socket.socket, sessions: _Sessions) -> None:
                 if session is None:
                     session = sessions.new()
                     session.sendall(started)
-                    _answer(session, None)
+                    _answer(session)
             if session is not None:
-                _transaction(client, session, data)
-                sessions.give_back(session)
+                _transaction(client, session, sessions, data)
 
 
-def _transaction(client: socket.socket, session: socket.socket, data: bytes) -> None:
+def _transaction(client: socket.socket, session: socket.socket, sessions: _Sessions, data: bytes) -> None:
+    """The session is free before the client hears of the end: else the next transaction might not get it."""
     session.sendall(data)
-    while _answer(session, client) != b"I":
+    said, state = _answer(session)
+    while state != b"I":
+        client.sendall(said)
         session.sendall(client.recv(CHUNK))
+        said, state = _answer(session)
+    sessions.give_back(session)
+    client.sendall(said)
 
 
-def _answer(session: socket.socket, client: socket.socket | None) -> bytes:
-    """Forward what the server sends until it is ready; returns its state, `I` outside a transaction. Raises OSError."""
-    pending = b""
+def _answer(session: socket.socket) -> tuple[bytes, bytes]:
+    """What the server sends until it is ready, and its state, `I` outside a transaction. Raises OSError."""
+    said = pending = b""
     while data := session.recv(CHUNK):
-        if client is not None:
-            client.sendall(data)
+        said += data
         pending += data
         while len(pending) >= 5:
             length = struct.unpack("!i", pending[1:5])[0] + 1
@@ -77,7 +81,7 @@ def _answer(session: socket.socket, client: socket.socket | None) -> bytes:
                 break
             kind, state, pending = pending[:1], pending[5:6], pending[length:]
             if kind == b"Z":
-                return state
+                return said, state
     raise OSError("the server went away")
 
 

@@ -4,6 +4,7 @@ It uses the system's binaries if there are any, else those of a wheel. PostgreSQ
 it as another user.
 """
 
+import importlib.util
 import os
 import pwd
 import shutil
@@ -14,6 +15,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psycopg
 
 STARTS_WITHIN = "60"
 
@@ -42,8 +45,6 @@ def binaries() -> Path:
 
 
 def _carried_by(package: str) -> Path | None:
-    import importlib.util
-
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -62,8 +63,6 @@ class Cluster:
         return f"postgresql:///{name}?host={self.home}&user={self.user}"
 
     def database(self, name: str | None = None, *, template: str = "template0") -> str:
-        import psycopg
-
         made = name or f"t_{uuid.uuid4().hex}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{made}" TEMPLATE "{template}"'.encode())
@@ -71,9 +70,27 @@ class Cluster:
 
     def restart(self, mode: str = "fast") -> None:
         """Restart like an administrator: `fast` ends every connection, `immediate` acts like a crash."""
-        data = str(self.home / "data")
-        _call(_account(), "pg_ctl", "stop", "-D", data, "-m", mode, "-w")
+        self.stop(mode)
+        self.start()
+
+    def stop(self, mode: str = "fast") -> None:
+        _call(_account(), "pg_ctl", "stop", "-D", str(self.home / "data"), "-m", mode, "-w")
+
+    def start(self) -> None:
         _start(self.home, _account())
+
+    def runs(self) -> bool:
+        try:
+            _call(_account(), "pg_ctl", "status", "-D", str(self.home / "data"))
+        except RuntimeError:
+            return False
+        return True
+
+    def own(self, directory: Path) -> None:
+        """Let the server use that directory."""
+        account = _account()
+        if account is not None:
+            os.chown(directory, account.pw_uid, account.pw_gid)
 
     def signal_all(self, number: signal.Signals) -> None:
         """Signal the server and its child processes: SIGSTOP makes it hang, connections open; SIGCONT resumes it."""
@@ -85,9 +102,10 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(within: Path = Path("/tmp")) -> Iterator[Cluster]:  # noqa: S108  a private directory is made there
+    """`within` is the directory that holds all files of the server; its path must be short enough for a socket."""
     account = _account()
-    home = Path(tempfile.mkdtemp(prefix="lamp-pg-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="lamp-pg-", dir=within))
     try:
         if account is not None:
             os.chown(home, account.pw_uid, account.pw_gid)
@@ -114,11 +132,14 @@ def _running(home: Path, account: pwd.struct_passwd | None) -> Iterator[Cluster]
     try:
         yield Cluster(home, "lamp")
     finally:
-        _call(account, "pg_ctl", "stop", "-D", str(data), "-m", "immediate", "-w")
+        if Cluster(home, "lamp").runs():
+            _call(account, "pg_ctl", "stop", "-D", str(data), "-m", "immediate", "-w")
 
 
 def _start(home: Path, account: pwd.struct_passwd | None) -> None:
-    options = f"-k {home} -c listen_addresses='' -c max_connections=300 -c shared_buffers=64MB"
+    # What is written outlives the server's death all the same; only a machine that loses its power would lose it.
+    unsynced = "-c fsync=off -c full_page_writes=off"
+    options = f"-k {home} -c listen_addresses='' -c max_connections=300 -c shared_buffers=64MB {unsynced}"
     start = ("start", "-D", str(home / "data"), "-l", str(home / "log"), "-w", "-t", STARTS_WITHIN, "-o", options)
     _call(account, "pg_ctl", *start)
 

@@ -49,6 +49,11 @@ class Connections:
         self.strangers[new] = None
         return True
 
+    def replace(self, old: Connection, new: Connection) -> None:
+        """`new` has the place of `old`, which became it."""
+        self.remove(old)
+        self.strangers[new] = None
+
     def trust(self, one: Connection) -> None:
         """Called when the connection has shown a valid token."""
         if one in self.strangers:

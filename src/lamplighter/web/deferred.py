@@ -18,17 +18,22 @@ class Endpoint(Protocol):
 
 
 class Deferred:
-    """An ASGI application that `load` builds on a thread; requests wait meanwhile. Raises what `load` raises."""
+    """An ASGI application that `load` builds on a thread; requests wait meanwhile.
+
+    Raises what `load` raises, or what the start of its endpoint raises.
+    """
 
     def __init__(self, load: Callable[[], Endpoint]) -> None:
         self._load = load
         self._wanted = asyncio.Event()
+        self._begun = asyncio.Event()
         self._ready: asyncio.Future[Endpoint] | None = None
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         self._ready = asyncio.get_running_loop().create_future()
         keeping = asyncio.create_task(self._keep(self._ready), name="deferred")
+        self._begun.set()
         try:
             yield
         finally:
@@ -44,14 +49,22 @@ class Deferred:
         endpoint = await asyncio.shield(self._ready)
         await endpoint(scope, receive, send)
 
+    async def loaded(self) -> None:
+        """Have it loaded, and wait for that; whether it could be is told to those who ask for something."""
+        self._wanted.set()
+        await self._begun.wait()
+        if self._ready is not None:
+            await asyncio.wait({self._ready})
+
     async def _keep(self, ready: "asyncio.Future[Endpoint]") -> None:
         """Load the endpoint when it is first wanted and keep its context open until cancelled, all in one task."""
         await self._wanted.wait()
         try:
             endpoint = await asyncio.to_thread(self._load)
-        except Exception as error:  # noqa: BLE001  raised in the requests that wait
-            ready.set_exception(error)
-            return
-        async with endpoint.running():
-            ready.set_result(endpoint)
-            await asyncio.Event().wait()
+            async with endpoint.running():
+                ready.set_result(endpoint)
+                await asyncio.Event().wait()
+        except Exception as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)  # raised in the requests that wait

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lamplighter.domain.access import Forbidden
 from lamplighter.kit.errors import LampError
-from lamplighter.web.errors import problem
+from lamplighter.web.errors import REQUEST_ID, problem
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -78,6 +78,14 @@ def site_of(url: str) -> Site | None:
     return parts.scheme, parts.hostname.removesuffix("."), port or DEFAULT_PORTS[parts.scheme]
 
 
+def is_secure(host: str | None, reached: Reached) -> bool:
+    """Whether a request with this `Host` came over HTTPS: then it names the city's public address, and that says so."""
+    public = site_of(reached.public_url) if reached.public_url else None
+    if public is None or public[0] != "https" or host is None or _MORE_THAN_A_HOST.search(host):
+        return False
+    return site_of(f"https://{host}") == public
+
+
 class OwnSites:
     """Passes on requests that name one of the city's own addresses and do not come from a foreign page."""
 
@@ -96,7 +104,7 @@ class OwnSites:
         if refused is None:
             await self._app(scope, receive, send)
         else:
-            await problem(refused)(scope, receive, send)
+            await problem(refused, scope.get(REQUEST_ID))(scope, receive, send)
 
 
 def _single(values: list[str]) -> str | None:

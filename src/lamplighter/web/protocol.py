@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -51,6 +52,8 @@ class Port:
     tell: Callable[..., None]
     """Logs cut connections and refused requests."""
     logger: logging.Logger
+    is_socket: Callable[[str], bool] = lambda _path: False
+    """Whether a web socket is served at a path; elsewhere the wish for one is ignored."""
 
 
 class _TooMuch(Exception):
@@ -68,6 +71,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limits = port.limits
         self._phase = Phase.WAITING
         self._asked = False
+        self._upgrades = False
         self._header_bytes = 0
         self._body_bytes = 0
         self._body_before = 0
@@ -114,7 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait(self._limits.header_seconds, self._header_late)
         piece = self._limits.header_bytes // 4
         for start in range(0, len(data), piece):
-            if self.transport.is_closing():
+            if self.transport.is_closing() or self._upgrades:
                 return
             self._take_in(data[start : start + piece])
 
@@ -123,7 +127,10 @@ class BoundedProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
-            self.cycle.keep_alive = False  # no upgrade is supported; what follows is not HTTP
+            if self._upgrades:
+                self._become_socket()
+                return
+            self.cycle.keep_alive = False  # what follows is not HTTP
         except httptools.HttpParserError as error:
             self._refuse_unreadable(error)
             return
@@ -141,6 +148,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.scope[CONNECTION] = self  # type: ignore[literal-required]  # our key, used by Authenticate
         self._phase = Phase.HEADER
         self._header_bytes = 0
+        self._upgrades = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._phase is not Phase.HEADER:
@@ -152,16 +160,49 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.pipeline) >= self._limits.pipelined:
             raise _TooMuch
+        self._upgrades = self._wants_socket()
         super().on_headers_complete()
+        if self._upgrades:
+            return
         self._phase, self._asked = Phase.BODY, True
         self._body_bytes = self._body_before = 0
         self._wait(self._limits.body_seconds, self._body_late)
+
+    def _should_upgrade(self) -> bool:
+        return self._upgrades
+
+    def _wants_socket(self) -> bool:
+        """Whether a socket is asked for where there is one, by a connection that has nothing else to answer."""
+        if self._answering or self.pipeline or self.parser.get_method() != b"GET" or not self.parser.should_upgrade():
+            return False
+        path = urllib.parse.unquote(self.url.partition(b"?")[0].decode("ascii", "replace"))
+        return self._get_upgrade() == b"websocket" and self._port.is_socket(path)
+
+    def _become_socket(self) -> None:
+        """Hand the connection over to a socket, which gets the request as it came."""
+        from lamplighter.web import sockets
+
+        self._stop_waiting()
+        self._unset_keepalive_if_required()
+        self.connections.discard(self)
+        head = [b"GET ", self.url, b" HTTP/1.1\r\n"]
+        for name, value in self.scope["headers"]:
+            head += [name, b": ", value, b"\r\n"]
+        made = sockets.opened(self, self._port, b"".join([*head, b"\r\n"]))
+        self._port.connections.replace(self, made)
+        self.transport.set_protocol(made)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._phase = Phase.RECEIVED
         self._header_bytes = 0
         self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """What came of a body that nobody reads any more is let go, though the connection stays."""
+        if self.cycle.response_complete:
+            self.cycle.body = bytearray()
+        super().on_response_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()

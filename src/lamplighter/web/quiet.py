@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from functools import partial
 from typing import Any, cast
@@ -19,16 +19,18 @@ from lamplighter.web.logger import web_logger
 from lamplighter.web.protocol import BoundedProtocol, Limits, Port
 
 _CLOCK = SystemClock()
+IsSocket = Callable[[str], bool]
 
 
 class QuietServer(uvicorn.Server):
     """Leaves signals to the process; `stop` ends it. It accepts connections itself, to limit them."""
 
-    def __init__(self, config: uvicorn.Config, limits: Limits, most: int | None = None) -> None:
+    def __init__(self, config: uvicorn.Config, limits: Limits, most: int | None = None, *, is_socket: IsSocket) -> None:
         super().__init__(config)
         self.server_state = _DatedState()
         self._told = asyncio.Event()
         self._limits = limits
+        self._is_socket = is_socket
         self.connections = Connections(most or most_connections())
         self._repeats: Repeats | None = None
 
@@ -38,7 +40,7 @@ class QuietServer(uvicorn.Server):
             raise RuntimeError("the web application did not start")
         loop = asyncio.get_running_loop()
         repeats = self._repeats = Repeats(loop.call_later)
-        port = Port(self._limits, self.connections, repeats.tell, web_logger(repeats.tell))
+        port = Port(self._limits, self.connections, repeats.tell, web_logger(repeats.tell), self._is_socket)
         make = partial(BoundedProtocol, self.config, self.server_state, self.lifespan.state, port)
         acceptors = [Acceptor(one, make, self.connections, repeats.tell) for one in sockets or ()]
         for acceptor in acceptors:

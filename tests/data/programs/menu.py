@@ -2,8 +2,10 @@
 
 import os
 import sys
+import termios
 import tty
 
+modes = termios.tcgetattr(0)
 tty.setcbreak(0)
 place, options = 0, ["No, exit", "Yes, trust"]
 key = b""
@@ -18,6 +20,7 @@ while key not in (b"\r", b"\n"):
 print("\033[2J\033[H", end="")
 if place == 0:
     sys.exit("you said no")
+termios.tcsetattr(0, termios.TCSADRAIN, modes)
 print("% ", end="", flush=True)
 print("heard", sys.stdin.readline(), flush=True)
 sys.stdin.read()

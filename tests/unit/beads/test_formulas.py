@@ -52,8 +52,8 @@ def steps(**needs: list[str]) -> dict[str, Any]:
         ({"formula": "f", "vars": {"x": {"default": []}}, "steps": [STEP]}, ["vars.x.default: is a text or a number"]),
         ({"formula": "f", "vars": {"x": {"required": "no"}}, "steps": [STEP]}, ["vars.x.required: is true or false"]),
         (
-            {"formula": "f", "vars": {"branch": {}}, "steps": [STEP | {"description": "{{ brnch }}"}]},
-            ["vars: `{{brnch}}` is used but not declared; did you mean `branch`?"],
+            {"formula": "f", "vars": {"branch": {}}, "steps": [STEP | {"title": "{{ brnch }}"}]},
+            ["vars: `{{brnch}}` is used in a title but not declared; did you mean `branch`?"],
         ),
     ],
 )
@@ -76,8 +76,8 @@ def test_a_formula_reads_its_variables_in_both_forms() -> None:
         ("b", None, True),
         ("c", "true", False),
     ]
-    assert formula.as_json()["version"] == "2"
-    assert formula.as_json()["vars"][1] == {"name": "b", "description": "the b", "default": None, "required": True}
+    assert formula.version == "2"
+    assert formula.variables[1].description == "the b"
 
 
 GREET = decode(
@@ -119,6 +119,19 @@ def test_a_formula_that_declares_none_needs_what_its_texts_use() -> None:
     assert plan(formula, title="T", values={"what": "it"}).steps[0].title == "Do it"
 
 
+@pytest.mark.parametrize("declared", [{}, {"mood": "warm"}])
+def test_an_undeclared_placeholder_in_a_description_is_kept_as_it_is_unless_it_is_given(
+    declared: dict[str, str],
+) -> None:
+    text = "docker ps --format '{{ID}}' and {{branch}}"
+    tree = {"formula": "f", "description": "On {{branch}}", "vars": declared, "steps": [STEP | {"description": text}]}
+    formula = decode(tree, "f.toml")
+    as_it_is = plan(formula, title=None, values={})
+    assert (as_it_is.root.description, as_it_is.steps[0].description) == ("On {{branch}}", text)
+    given = plan(formula, title=None, values={"branch": "main"})
+    assert (given.root.description, given.steps[0].description) == ("On main", "docker ps --format '{{ID}}' and main")
+
+
 def test_a_plan_comes_in_the_order_of_its_needs() -> None:
     made = Plan(
         NewBead("r"),
@@ -128,6 +141,12 @@ def test_a_plan_comes_in_the_order_of_its_needs() -> None:
 
 
 def test_a_plan_that_can_never_be_done_is_refused() -> None:
+    named = Plan(
+        NewBead("Root", ref="mol-r"), (NewBead("B", ref="b", needs=("never",)), NewBead("C", needs=("never",)))
+    )
+    with pytest.raises(FormulaInvalid) as refused:
+        named.in_order()
+    assert refused.value.message == "mol-r: steps: these can never be done: b, C"
     made = Plan(NewBead("r"), (NewBead("A", ref="a"), NewBead("B", ref="b", needs=("never",))))
     with pytest.raises(FormulaInvalid, match="these can never be done: b"):
         made.in_order()

@@ -10,6 +10,8 @@ from lamplighter.domain.beads.checks import check_word, checked, checked_assigne
 from lamplighter.domain.beads.model import Bead, BeadChange, BeadStatus, NewBead
 from lamplighter.domain.beads.rules import changed, ends_with_children, opens_with_children, workable
 from lamplighter.kit.errors import UsageError
+from lamplighter.kit.shapes import to_json
+from lamplighter.services.beads.views import view
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -128,8 +130,27 @@ def test_texts_that_no_store_can_keep_are_refused(new: NewBead) -> None:
     assert refused.value.hint
 
 
+def test_a_bead_may_be_as_long_as_the_rules_say_and_no_longer() -> None:
+    longest = NewBead("t" * 500, type="x" * 200, labels=("y" * 200,), description="z" * (1 << 20))
+    assert checked(longest) is longest
+    for too_long in (NewBead("t" * 501), NewBead("t", labels=("y" * 201,)), NewBead("t", ref="z" * ((1 << 20) + 1))):
+        with pytest.raises(UsageError):
+            checked(too_long)
+
+
+def test_a_bead_is_closed_by_its_own_command_only() -> None:
+    with pytest.raises(UsageError, match="lamp bead close"):
+        checked_change(BeadChange(status=BeadStatus.CLOSED))
+    opened = BeadChange(status=BeadStatus.OPEN)
+    assert checked_change(opened) is opened
+
+
 def test_a_change_is_held_to_the_same_rules() -> None:
-    for wanted in (BeadChange(title=""), BeadChange(description="\0"), BeadChange(metadata={" ": "x"})):
+    wrong = [
+        BeadChange(title=""), BeadChange(description="\0"), BeadChange(metadata={" ": "x"}),
+        BeadChange(type="two words"), BeadChange(add_labels=("good", "two words")),
+    ]  # fmt: skip
+    for wanted in wrong:
         with pytest.raises(UsageError):
             checked_change(wanted)
     good = BeadChange(title="t", type="bug", add_labels=("a",), metadata={"k": None})
@@ -143,7 +164,7 @@ def test_nobody_cannot_claim() -> None:
 
 
 def test_a_bead_as_json_names_times_in_utc() -> None:
-    shown = bead(closed_at=LATER, status=BeadStatus.CLOSED, sender="mayor").as_json()
+    shown = to_json(view(bead(closed_at=LATER, status=BeadStatus.CLOSED, sender="mayor")))
     assert shown["created_at"] == "2026-03-02T00:00:00.000000Z"
     assert shown["closed_at"] == "2026-03-02T01:00:00.000000Z"
     assert (shown["from"], shown["status"], shown["needs"]) == ("mayor", "closed", ["lc-2"])

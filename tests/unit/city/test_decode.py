@@ -58,7 +58,7 @@ def test_every_key_misspelled_once_brings_its_name(section: type, key: str, tree
         ({"daemon": {"patrol_interval": 30}}, "must be a duration such as `90s`, `1h30m` or `7d`, not the number 30"),
         ({"daemon": {"patrol_interval": "0s"}}, "must be longer than zero"),
         ({"daemon": {"max_restarts": True}}, "must be a whole number, not `true`"),
-        ({"daemon": {"max_restarts": -1}}, "is -1; it must be 0 or more"),
+        ({"daemon": {"max_restarts": -2}}, "is -2; it must be -1 or more"),
         ({"daemon": {"max_restarts": 1 << 900}}, "not a number too large to keep"),
         ({"workspace": {"suspended": "yes"}}, 'must be `true` or `false`, not the text "yes"'),
         ({"workspace": {"name": date(2026, 1, 1)}}, "must be a text, not the date or time 2026-01-01"),

@@ -1,16 +1,7 @@
 import pytest
 
-from lamplighter.domain.access import (
-    Forbidden,
-    TokenBook,
-    Verb,
-    of_run,
-    owner,
-    require,
-    require_own_run,
-    run_of_token,
-    run_token,
-)
+from lamplighter.domain.access import Actor, Forbidden, Role, Verb, of_run, owner, require, require_own_run
+from lamplighter.domain.tokens import TokenBook, run_of_token, run_token
 
 KEY = bytes(range(32))
 RUN = "run_" + "0" * 26
@@ -38,15 +29,23 @@ def test_a_key_that_is_too_short_is_a_bug() -> None:
         run_token(b"short", RUN)
 
 
-def test_a_run_may_complete_itself_and_emit_events_and_nothing_else() -> None:
+def test_a_run_may_complete_itself_emit_events_keep_notes_and_nothing_else() -> None:
     caller = of_run(RUN)
     require_own_run(caller, RUN)
     require(caller, Verb.EMIT_EVENT)
-    for verb in (Verb.READ, Verb.WRITE):
+    require(caller, Verb.KEEP_NOTES)
+    for verb in set(Verb) - {Verb.COMPLETE_RUN, Verb.EMIT_EVENT, Verb.KEEP_NOTES}:
         with pytest.raises(Forbidden):
             require(caller, verb)
     with pytest.raises(Forbidden):
         require_own_run(caller, "run_1")
+
+
+def test_a_member_works_an_admin_also_arranges_and_an_owner_may_everything() -> None:
+    may = {role: {verb for verb in Verb if Actor("ada", role).may(verb)} for role in Role}
+    assert may[Role.MEMBER] < may[Role.ADMIN] <= may[Role.OWNER] == set(Verb)
+    assert Verb.CANCEL_RUN in may[Role.MEMBER]
+    assert not may[Role.MEMBER] & {Verb.WRITE_AUTOMATIONS, Verb.CONTROL_AGENTS, Verb.PAUSE_CITY, Verb.COMPLETE_RUN}
 
 
 def test_whoever_works_inside_a_run_completes_that_run_only() -> None:
@@ -58,11 +57,11 @@ def test_whoever_works_inside_a_run_completes_that_run_only() -> None:
 
 def test_a_city_knows_its_owner_and_its_runs() -> None:
     book = TokenBook(KEY, "lot_" + "x" * 40)
-    known = book.caller("lot_" + "x" * 40)
+    known = book.actor("lot_" + "x" * 40)
     assert known is not None
-    assert known.verbs == frozenset(Verb)
-    found = book.caller(run_token(KEY, RUN))
+    assert all(known.may(verb) for verb in Verb)
+    found = book.actor(run_token(KEY, RUN))
     assert found == of_run(RUN)
     for wrong in ("", "lot_", "\ud83d", "lot_" + "x" * 39):
-        assert book.caller(wrong) is None
+        assert book.actor(wrong) is None
     assert "xxx" not in repr(book)

@@ -43,7 +43,7 @@ TABLE = """
     ready       skipped      policy worker
     running     skipped      policy worker
     running     succeeded    completion worker
-    running     needs_human  completion
+    running     needs_human  completion finalizer
     failed      succeeded    person
     needs_human succeeded    person
     timed_out   succeeded    person

@@ -72,11 +72,17 @@ class TestMasking:
     @pytest.mark.parametrize(
         "text",
         ["postgresql://user:hush@host/db", "see postgresql://:hush@host and more", "postgresql:///db?password=hush",
-         "postgresql:///db?user=u&password=hush&host=h", "x sslpassword=hush", "HTTPS://U:hush@h"],
+         "postgresql:///db?user=u&password=hush&host=h", "x sslpassword=hush", "HTTPS://U:hush@h",
+         "postgresql://user:a/b@hush@host/db", "https://u:x12/hush@host",
+         "'redis://:p@/hush@host' failed"],
     )  # fmt: skip
     def test_passwords_in_urls_are_covered(self, text: str) -> None:
         assert "hush" not in masked(text)
         assert MASK in masked(text)
+
+    @pytest.mark.parametrize("text", ["http://localhost:3000/@vite/client", "see http://host:80/?to=me@example.org"])
+    def test_a_port_is_no_password(self, text: str) -> None:
+        assert masked(text) == text
 
     @given(st.text())
     def test_other_text_stays(self, text: str) -> None:

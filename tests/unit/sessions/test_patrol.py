@@ -19,11 +19,12 @@ from lamplighter.domain.sessions.actions import (
     Stop,
     StopReason,
 )
-from lamplighter.domain.sessions.crashes import CrashLimit, SessionHistory, next_start, quarantined_until
+from lamplighter.domain.sessions.crashes import CrashLimit, SessionHistory, end_cause, next_start, quarantined_until
 from lamplighter.domain.sessions.drift import digest
 from lamplighter.domain.sessions.idle import DrainReason
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.patrol import Plan, plan
+from lamplighter.domain.sessions.supervise import Strategy
 from lamplighter.testing.sessions import START, a_session, an_agent, at, lived, sight, wanted
 
 A, B, C = SessionName("a"), SessionName("b"), SessionName("c")
@@ -69,9 +70,20 @@ def test_case_26_a_drifted_session_is_drained_first_and_told_which_fields_change
 def test_case_26_a_drifted_session_restarts_once_it_acknowledged_or_its_time_is_over(*, acknowledged: bool) -> None:
     agent = an_agent("a", fingerprint={"command": "c1"})
     marked = drained(0, DrainReason.DRIFT, **({meta.DRAIN_ACK: "1"} if acknowledged else {}))
-    made = plan(wanted(agent), sight(a_session("a", marked=marked)), {}, at(1 if acknowledged else 301))
+    made = plan(wanted(agent), sight(a_session("a", marked=marked)), {}, at(1 if acknowledged else 61))
     assert [type(action) for action in made.actions] == [Restart]
     assert made.actions[0].reason is RestartReason.DRIFT
+
+
+def test_case_26_how_long_drift_waits_is_a_setting_of_its_own() -> None:
+    agent = an_agent("a", fingerprint={"command": "c1"}, drain_timeout=timedelta(minutes=5))
+    seen = sight(a_session("a", marked=drained(0, DrainReason.DRIFT)))
+    assert plan(wanted(agent, drift_timeout=timedelta(seconds=9)), seen, {}, at(10)).actions != ()
+    patient = plan(wanted(agent, drift_timeout=timedelta(seconds=90)), seen, {}, at(10))
+    assert (patient.actions, patient.wake_at) == ((), at(90))
+    assert plan(wanted(agent, drift_timeout=timedelta(0)), seen, {}, at(9999)).actions == ()
+    asked = sight(a_session("a", marked=drained(0, DrainReason.PERSON)))
+    assert plan(wanted(an_agent("a"), drift_timeout=timedelta(seconds=9)), asked, {}, at(10)).actions == ()
 
 
 def test_case_26_a_drift_that_was_taken_back_clears_its_drain() -> None:
@@ -137,6 +149,58 @@ def test_case_28_a_session_that_vanished_is_noted_without_output() -> None:
     assert made.actions == (NoteEnd(A, "a", "", None, has_output=False), Start(A, "a", StartReason.CRASH_RECOVERY))
 
 
+@pytest.mark.parametrize("reason", [DrainReason.PERSON, DrainReason.DRIFT])
+def test_an_agent_that_ends_while_it_drains_has_not_crashed_and_starts_again_at_once(reason: DrainReason) -> None:
+    zombie = a_session("a", alive=False, exit_status=1, marked=drained(90, reason))
+    history = lived((0, 1), (1, 2), (2, None))
+    made = plan(wanted(an_agent("a"), limit=CrashLimit(count=9)), sight(zombie), {A: history}, at(20))
+    assert made.actions == (
+        NoteEnd(A, "a", "ses_a", 1, has_output=True, drained=True),
+        Start(A, "a", StartReason.DRAINED),
+    )
+
+
+def test_a_session_that_drained_and_is_gone_with_its_marks_has_not_crashed() -> None:
+    seen = replace(sight(), draining=frozenset({A}))
+    made = plan(wanted(an_agent("a")), seen, {A: lived((0, None))}, at(100))
+    assert made.actions == (
+        NoteEnd(A, "a", "", None, has_output=False, drained=True),
+        Start(A, "a", StartReason.DRAINED),
+    )
+
+
+def test_an_end_while_draining_takes_nobody_along() -> None:
+    agents = (
+        an_agent("a", strategy=Strategy.REST_FOR_ONE),
+        an_agent("b", depends_on=("a",), strategy=Strategy.REST_FOR_ONE),
+    )
+    zombie = a_session("a", alive=False, marked=drained(0, DrainReason.PERSON))
+    made = plan(wanted(*agents), sight(zombie, a_session("b")), {A: lived((0, None))}, at(9))
+    assert [action.session for action in made.actions] == [A, A]
+
+
+def test_a_surplus_instance_that_ended_while_it_drained_is_cleared_away_as_drained() -> None:
+    gone = replace(coder(1, **drained(0)), alive=False)
+    name = SessionName("coder-1")
+    assert plan(wanted(pools=POOL), sight(gone), {}, at(9)).actions == (Stop(name, "coder-1", StopReason.DRAINED),)
+    crashed = replace(coder(1), alive=False)
+    assert plan(wanted(pools=POOL), sight(crashed), {}, at(9)).actions == (Stop(name, "coder-1", StopReason.SURPLUS),)
+
+
+def test_an_agent_whose_session_was_renamed_starts_after_its_former_session_is_gone() -> None:
+    agent = replace(an_agent("a"), session=SessionName("new-a"))
+    made = plan(wanted(agent), sight(a_session("a")), {}, at(9))
+    assert made.actions == (Stop(A, "a", StopReason.RENAMED),)
+    assert made.verdicts[SessionName("new-a")].reason == "waits for the end of its session a"
+    assert plan(wanted(agent), sight(), {}, at(9)).actions == (Start(SessionName("new-a"), "a", StartReason.INITIAL),)
+
+
+def test_a_renamed_instance_of_a_pool_is_stopped_not_drained_for_it_starts_again() -> None:
+    agent = replace(an_agent("coder-1", template="coder", is_pool=True), session=SessionName("new-coder-1"))
+    made = plan(wanted(agent, pools=POOL), sight(coder(1)), {}, at(9))
+    assert made.actions == (Stop(SessionName("coder-1"), "coder-1", StopReason.RENAMED),)
+
+
 def test_case_29_a_session_that_nobody_wants_is_stopped_as_an_orphan() -> None:
     made = plan(wanted(), sight(a_session("a")), {}, at(9))
     assert made.actions == (Stop(A, "a", StopReason.ORPHAN),)
@@ -199,6 +263,30 @@ def test_case_33_three_starts_in_the_window_quarantine_with_one_event() -> None:
     assert plan(wanted(an_agent("a"), limit=limit), sight(), {A: noted}, at(101)).actions == ()
     lifted = plan(wanted(an_agent("a"), limit=limit), sight(), {A: noted}, until)
     assert lifted.actions == (Start(A, "a", StartReason.CRASH_RECOVERY),)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (None, "its program ended"),
+        (1, "its program ended with status 1"),
+        (126, "its program ended with status 126 (cannot be run)"),
+        (127, "its program ended with status 127 (program not found)"),
+    ],
+)
+def test_an_end_is_told_with_its_status_and_what_shells_mean_by_it(status: int | None, told: str) -> None:
+    assert end_cause(status, " \n") == told
+
+
+def test_quarantine_says_why_the_last_life_was_over() -> None:
+    limit = CrashLimit(count=2, window=timedelta(minutes=10))
+    history = SessionHistory().failed(at(0), cause="no disk").started(at(1))
+    history = history.ended(at(2), cause=end_cause(127, "a\n/bin/sh: 1: nope: not found\n\n"))
+    history = history.started(at(3), counted=False).ended(at(4), wished=True, cause="suspended")
+    made = plan(wanted(an_agent("a"), limit=limit), sight(), {A: history}, at(5))
+    assert made.verdicts[A].reason == (
+        "started 2 times within 10m: its program ended with status 127 (program not found): /bin/sh: 1: nope: not found"
+    )
 
 
 def test_case_33_a_person_may_lift_the_quarantine() -> None:

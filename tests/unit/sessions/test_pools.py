@@ -38,6 +38,12 @@ def test_unknown_demand_keeps_what_runs() -> None:
     assert wanted_instances("coder", Bounds(1, 4), None, {}, frozenset()) == ("coder-1",)
 
 
+def test_unknown_demand_does_not_call_back_who_was_asked_to_leave() -> None:
+    now = running("coder-1", "coder-2", "coder-3", draining=("coder-1", "coder-3"))
+    assert wanted_instances("coder", MANY, None, now, frozenset()) == ("coder-2",)
+    assert wanted_instances("coder", Bounds(2, 4), None, now, frozenset()) == ("coder-1", "coder-2")
+
+
 def test_scaling_down_lets_the_idlest_go() -> None:
     now = running("coder-1", "coder-2", "coder-3", idle={"coder-1": 60, "coder-2": 1, "coder-3": 5})
     assert wanted_instances("coder", MANY, 2, now, frozenset()) == ("coder-2", "coder-3")

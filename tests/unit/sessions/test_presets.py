@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lamplighter.domain.sessions.presets.catalogue import DETECTED, PRESETS, Declared, PromptMode, declared, detect
+from lamplighter.domain.sessions.presets.merging import NotSettings
 from lamplighter.domain.sessions.presets.model import Invocation, McpServer, Mode, Place, Request, Writing
 
 MCP = McpServer("http://127.0.0.1:5267/mcp", "secret-token")
@@ -24,7 +25,8 @@ def headless(name: str, **fields: object) -> Invocation:
 
 
 def everything(invocation: Invocation) -> str:
-    return json.dumps([invocation.argv, dict(invocation.env), [file.content for file in invocation.files]])
+    variables = {**invocation.env, **invocation.fixed}
+    return json.dumps([invocation.argv, variables, [file.content for file in invocation.files]])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -119,3 +121,42 @@ def test_a_program_of_the_citys_own_takes_its_prompt_as_declared(mode: PromptMod
     invocation = preset.interactive(asked(prompt="hello"))
     assert invocation.argv == argv
     assert invocation.env == {"A": "b"}
+
+
+@pytest.mark.parametrize("name", WITH_MCP)
+def test_a_token_is_in_no_file_that_outlives_the_run(name: str) -> None:
+    holding = [file for file in headless(name, prompt="go", mcp=MCP).files if MCP.token in file.content]
+    assert all(file.place is Place.FILES or file.writing is Writing.ENTRY for file in holding)
+
+
+def test_settings_that_a_person_keeps_in_the_variable_of_opencode_stay() -> None:
+    theirs = {"provider": {"mine": {}}, "mcp": {"docs": {"type": "local"}}, "autoupdate": True}
+    env = {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs)}
+    settings = json.loads(headless("opencode", mcp=MCP, env=env).fixed["OPENCODE_CONFIG_CONTENT"])
+    assert set(settings["mcp"]) == {"docs", "automation"}
+    assert settings["provider"] == {"mine": {}}
+    assert settings["autoupdate"] is False
+    with pytest.raises(NotSettings, match="OPENCODE_CONFIG_CONTENT is not JSON"):
+        headless("opencode", mcp=MCP, env={"OPENCODE_CONFIG_CONTENT": "{"})
+
+
+def test_a_home_that_a_person_gives_gemini_is_the_one_that_is_mirrored() -> None:
+    invocation = headless("gemini", mcp=MCP, env={"GEMINI_CLI_HOME": "/srv/gem"})
+    assert [mirror.home for mirror in invocation.mirrors] == ["/srv/gem/.gemini"]
+    assert invocation.files[0].base == "/srv/gem/.gemini/settings.json"
+    assert [mirror.home for mirror in headless("gemini", mcp=MCP).mirrors] == [".gemini"]
+
+
+def test_aider_makes_no_repository_of_a_directory_that_is_none() -> None:
+    assert "--no-git" in PRESETS["aider"].interactive(asked(in_repository=False)).argv
+    assert "--no-git" not in PRESETS["aider"].interactive(asked()).argv
+
+
+def test_a_program_that_can_do_no_run_is_not_detected_for_one() -> None:
+    assert detect(lambda program: program == "aider") is None
+
+
+def test_opencode_that_goes_on_with_a_conversation_has_its_prompt_typed() -> None:
+    invocation = PRESETS["opencode"].interactive(asked(prompt="Go on.", resume="ses_1"))
+    assert invocation.nudge == "Go on."
+    assert "Go on." not in invocation.argv

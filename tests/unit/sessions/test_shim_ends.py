@@ -15,7 +15,7 @@ from lamplighter.adapters.sessions.local import shim
 from lamplighter.kit import descriptors
 from lamplighter.testing.few_descriptors import only
 
-WITHIN = 30
+WITHIN = 120
 
 
 def nap() -> "subprocess.Popen[bytes]":

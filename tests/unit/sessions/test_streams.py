@@ -1,9 +1,11 @@
 """Streams recorded from the real programs read into events."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from lamplighter.daemon.pipeline.transcripts import read_lines
 from lamplighter.domain.sessions.presets.catalogue import PRESETS
 from lamplighter.domain.sessions.transcript import (
     Failed,
@@ -123,3 +125,55 @@ def test_programs_that_print_text_are_read_line_by_line() -> None:
 @pytest.mark.parametrize("line", ["{", '{"type": 1e999}', "[" * 5000, '{"a":' * 3000, "null", "\x1b[31mred\x1b[0m"])
 def test_broken_lines_say_nothing(line: str) -> None:
     assert PRESETS["claude"].parse(line).events == ()
+
+
+def piece(words: str) -> str:
+    return json.dumps({"type": "message", "role": "assistant", "content": words, "delta": True}) + "\n"
+
+
+TOOL = json.dumps({"type": "tool_use", "tool_id": "1", "tool_name": "look", "parameters": {}}) + "\n"
+
+
+def test_pieces_of_what_a_program_says_become_one_text() -> None:
+    lines = (piece("The lamps ") + "not JSON\n" + piece("burn.") + TOOL + piece("Done.")).encode()
+    read = read_lines(lines, PRESETS["gemini"].parse, last=True)
+    assert read.events == (Text("The lamps burn."), ToolStarted("1", "look"), Text("Done."))
+    assert read.used == len(lines)
+
+
+def test_pieces_at_the_end_are_left_unread_until_what_is_said_is_complete() -> None:
+    first, second = (TOOL + piece("The ")).encode(), (piece("lamps ") + piece("burn.") + TOOL).encode()
+    read = read_lines(first, PRESETS["gemini"].parse, last=False)
+    assert (read.events, read.used) == ((ToolStarted("1", "look"),), len(TOOL))
+    rest = first[read.used :] + second
+    again = read_lines(rest, PRESETS["gemini"].parse, last=False)
+    assert (again.events, again.used) == ((Text("The lamps burn."), ToolStarted("1", "look")), len(rest))
+
+
+def test_so_much_that_it_cannot_be_held_back_is_read_in_parts() -> None:
+    lines = (piece("x" * 1000) * 300).encode()
+    assert read_lines(lines, PRESETS["gemini"].parse, last=False).used == len(lines)
+
+
+def test_goose_says_an_answer_in_messages_of_a_piece_each() -> None:
+    def message(words: str) -> str:
+        content = [{"type": "text", "text": words}]
+        return json.dumps({"type": "message", "message": {"role": "assistant", "content": content}}) + "\n"
+
+    read = read_lines((message("All ") + message("is lit.")).encode(), PRESETS["goose"].parse, last=True)
+    assert read.events == (Text("All is lit."),)
+
+
+def test_a_tool_call_that_cline_refused_is_not_shown_as_done() -> None:
+    def ended(output: object) -> str:
+        event = {"type": "content_end", "contentType": "tool", "toolCallId": "1", "output": output}
+        return json.dumps({"type": "agent_event", "event": event})
+
+    said = {"isError": True, "content": [{"type": "text", "text": "You may not."}]}
+    assert PRESETS["cline"].parse(ended(said)).events == (ToolEnded("1", ok=False, detail="You may not."),)
+    assert PRESETS["cline"].parse(ended(said | {"isError": False})).events[0] == ToolEnded("1", True, "You may not.")
+
+
+def test_colours_cursor_moves_and_titles_are_no_part_of_what_a_program_says() -> None:
+    line = "\x1b]0;title\x07\x1b[1;31mred\x1b[0m and \x1b[2Kplain\x1b(B"
+    assert PRESETS["shell"].parse(line).events == (Text("red and plain"),)

@@ -20,10 +20,22 @@ name = "{name}"
 [daemon]
 patrol_interval = "30s"
 wisp_gc_interval = "5m"
-wisp_ttl = "24h"
+wisp_ttl = "24h"     # wisps, the beads made for one occasion only, are removed a day after they are closed
 
 # [store]
 # url = "postgresql://user@host/database"     # SQLite inside .gc when left out
+
+# An agent that is kept running: `lamp agent list` shows it, `lamp agent attach mayor` opens its terminal.
+# [[agents]]
+# name = "mayor"
+# start_command = "claude"
+
+# Where people are told what needs them; `lamp notify test phone` tries it.
+# [[notifications.destinations]]
+# name = "phone"
+# kind = "ntfy"
+# url = "https://ntfy.example.org"
+# topic = "my-city"
 """
 
 _FORMULA = """\
@@ -91,6 +103,11 @@ class CityPaths:
     def rejected(self) -> Path:
         """Exists while the daemon rejects the configuration in the files."""
         return self.runtime / "config.rejected"
+
+    @property
+    def roster(self) -> Path:
+        """What the status of a stopped city needs from its configuration."""
+        return self.runtime / "roster.json"
 
     @property
     def events_export(self) -> Path:

@@ -7,19 +7,19 @@ place where the city was last started; a file with the first line alone was writ
 import itertools
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from lamplighter.kit.errors import Conflict, NotFound, Unavailable
 
 RUNTIME = ".gc"
 FILE = "city-id"
 NODE_FILE = "node-id"
+_OTHERS = "Ask the user who owns the city, or become that user."
 _RESTORE = "The city's rows are kept under its id: restore the file from a copy, or look for the id in the database."
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(NamedTuple):
     """Where a city is: its machine, its directory, and the identity of its `.gc` in the file system."""
 
     host: str
@@ -27,15 +27,13 @@ class Home:
     inode: str
 
 
-@dataclass(frozen=True)
-class CityId:
+class CityId(NamedTuple):
     id: str
     home: Home | None
     """None if an earlier version wrote the file."""
 
 
-@dataclass(frozen=True)
-class Original:
+class Original(NamedTuple):
     """The city that this directory was copied from; `same_node` if its node id was copied too."""
 
     root: Path
@@ -57,6 +55,8 @@ def read_city_id(root: Path) -> CityId:
         first, _, rest = file.read_text(encoding="utf-8").strip().partition("\n")
     except FileNotFoundError:
         raise NotFound(f"{root} was never started: it has no {RUNTIME}/{FILE}.", hint=how_to_begin(root)) from None
+    except PermissionError as error:
+        raise Unavailable(f"{file} cannot be read: {error.strerror}.", hint=_OTHERS) from error
     except (OSError, UnicodeDecodeError) as error:
         raise Unavailable(f"{file} cannot be read: {error}.", hint=_RESTORE) from error
     if not re.fullmatch(r"cty_[0-9a-z]+", first):

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.adapters.files.fetch_failed import FetchFailed
 from lamplighter.adapters.git.command import Git
-from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.kit.errors import LampError
 from lamplighter.kit.masking import masked
 from lamplighter.ports.worktrees import GitFailed
 
@@ -18,10 +19,6 @@ _POINTERS = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_QUARANTINE_PATH",
 })  # fmt: skip
-
-
-class FetchFailed(Unavailable):
-    """A repository could not be fetched; the message names it without any password."""
 
 
 def fetch_into(

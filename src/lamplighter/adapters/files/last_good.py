@@ -19,6 +19,7 @@ from typing import Any
 from lamplighter import __version__
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.adapters.files.city import CityPaths
+from lamplighter.kit import log
 from lamplighter.kit.clock import Clock, rfc3339
 from lamplighter.kit.errors import LampError
 
@@ -206,6 +207,4 @@ def _alone(directory: Path) -> Iterator[None]:
 
 
 def _log_failure(event: str, error: OSError) -> None:
-    from lamplighter.kit import log
-
     log.get().warning(event, error=str(error))

@@ -6,26 +6,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+from lamplighter.adapters.files.automations import FOLDER as AUTOMATIONS
 from lamplighter.adapters.files.digest import digest_of, files_under
 from lamplighter.adapters.files.prompts import NamedFiles
 from lamplighter.adapters.files.texts import DiskTexts, KeptTexts, Texts
 from lamplighter.adapters.files.toml import load
 from lamplighter.adapters.files.topologies import Fetch, Shelf
-from lamplighter.domain.city.check import check_city, check_tables, check_templates
+from lamplighter.domain.city.check import check_changes, check_city, check_tables, check_templates
 from lamplighter.domain.city.decode import build as build_of
 from lamplighter.domain.city.decode import read
 from lamplighter.domain.city.environment import overridden
-from lamplighter.domain.city.expand import Ground, expand, settle
+from lamplighter.domain.city.expand import Ground, expand, settle, with_whole_rows
 from lamplighter.domain.city.loaded import LoadedCity, Sources
 from lamplighter.domain.city.merge import merge_files
 from lamplighter.domain.city.model import City, TopologyFile
-from lamplighter.domain.city.paths import from_city
+from lamplighter.domain.city.paths import BEADS_DIR, UNUSED_BEADS_DIR, from_city
 from lamplighter.domain.city.topologies import Topology, check_topology, references
 from lamplighter.domain.city.tree import ConfigInvalid, Findings, Origin, Place, Problem, Table
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.nearest import did_you_mean
 
 CITY_FILE = "city.toml"
+PACK_FILE = "pack.toml"
 
 
 def load_city(
@@ -47,7 +49,7 @@ def load_city(
         )
     texts = DiskTexts()
     loaded = _Load(root, env, fetch, texts).run(extra, strict=strict)
-    return replace(loaded, revision=revision_of(loaded.sources, root), texts=texts.seen)
+    return replace(loaded, revision=revision_of(loaded.sources, root), texts=texts.seen, answers=texts.answers)
 
 
 def load_kept(root: Path, texts: Mapping[Path, bytes], revision: str, *, env: Mapping[str, str]) -> LoadedCity:
@@ -70,6 +72,10 @@ class _Load:
 
     def run(self, extra: Sequence[Path], *, strict: bool) -> LoadedCity:
         base = self._read(self.root / CITY_FILE, "city", City)
+        if base is not None and not self.texts.read(self.root / CITY_FILE).strip():
+            # What a full disk or a save under way leaves behind; taken at its word, it would stop every agent.
+            self.found.problems.append(Problem(CITY_FILE, "", "is empty; a city has at least a `[workspace]`"))
+            base = None
         if base is None:
             raise ConfigInvalid(self.found.problems)
         merged = merge_files(base, list(self._fragments(base, extra)), self.root, self.found)
@@ -79,11 +85,15 @@ class _Load:
         whole = len(self.found.problems) == told
         expanded = expand(merged, ground, self.found)
         city = settle(expanded, ground, self.found)
+        check_changes(merged, self.found)
         check_tables(expanded, self.found)
-        if city is not None:
-            check_city(city, expanded, self.found if whole else Findings())
-            check_templates(city, expanded, self.found)
-            self._check_zone(city, expanded)
+        if city is None:  # rows are not whole; what stands in the others is checked all the same
+            self._check(settle(with_whole_rows(expanded), ground, Findings()), with_whole_rows(expanded), whole=whole)
+        else:
+            self._check(city, expanded, whole=whole)
+            self._tell_of_later_files(base)
+            if merged.get("beads") is None and self.texts.is_directory(self.root / BEADS_DIR):
+                self.found.remark(base.at("beads"), UNUSED_BEADS_DIR)
             named = self._named_files(city, expanded)
         if city is None or self.found.problems or (strict and self.found.notes):
             raise ConfigInvalid(dict.fromkeys([*self.found.problems, *(self.found.notes if strict else ())]))
@@ -96,6 +106,16 @@ class _Load:
             prompts=named.prompts,
             contents=named.contents,
         )
+
+    def _check(self, city: City | None, expanded: Table, *, whole: bool) -> None:
+        if city is not None:
+            check_city(city, expanded, self.found if whole else Findings())
+            check_templates(city, expanded, self.found)
+            self._check_zone(city, expanded)
+
+    def _tell_of_later_files(self, base: Table) -> None:
+        if self.texts.is_file(self.root / PACK_FILE):
+            self.found.remark(base.place, f"{PACK_FILE} beside it is of a later version of Gas City and is not read")
 
     def _read(self, path: Path, layer: str, section: type) -> Table | None:
         """The table of one file, with its structure checked; None if the file as a whole is unusable."""
@@ -140,7 +160,7 @@ class _Load:
         located = shelf.locate(reference, base, place)
         if located is None:
             return None
-        directory = located.resolve()
+        directory = self.texts.resolved(located)
         if directory in trail:
             circle = " → ".join(_shown(path, self.root) for path in (*trail[trail.index(directory) :], directory))
             self.found.wrong(place, f"topologies include each other in a circle: {circle}")
@@ -155,6 +175,10 @@ class _Load:
         file = directory / "topology.toml"
         if not self.texts.is_file(file):
             names = shelf.named
+            if self.texts.is_file(directory / PACK_FILE):
+                told = f"`{reference}` is a pack of a later version of Gas City ({PACK_FILE}), which is not read here"
+                self.found.wrong(place, f"{told}; topologies have a topology.toml")
+                return None
             self.found.wrong(
                 place,
                 f"`{reference}` is not a topology: there is no {_shown(file, self.root)}"
@@ -189,11 +213,13 @@ class _Load:
         named = NamedFiles(self.root, self.found, self.texts)
         for agent, table in zip(city.agents, expanded.tables("agents"), strict=True):
             named.add(agent, table)
+        named.check(city)
         return named
 
     def _sources(self, city: City, named: NamedFiles) -> Sources:
         layers = [*city.layers.city, *(layer for rig in city.layers.rigs.values() for layer in rig)]
-        directories = dict.fromkeys([*self.topologies, *layers, *named.directories])
+        beside = self.root / AUTOMATIONS  # the root itself is no source: most of what lies there is none
+        directories = dict.fromkeys([*self.topologies, *layers, beside, *named.directories])
         return Sources(tuple(dict.fromkeys([*self.files, *named.files])), tuple(directories))
 
 

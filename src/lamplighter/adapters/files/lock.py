@@ -86,7 +86,11 @@ def _lives(holder: str) -> bool:
 
 
 def controller_pid(path: Path) -> int | None:
-    """The pid of the process that holds the lock, 0 if its pid is not known; None when no process holds it."""
+    """The pid of the process that holds the lock, 0 if its pid is not known; None when no process holds it.
+
+    The lock of a process that is gone is waited for, up to LET_GO_SECONDS: a child that it was about to start when it
+    was killed holds it a moment longer.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -95,12 +99,21 @@ def controller_pid(path: Path) -> int | None:
         raise Unavailable(
             f"{path} cannot be read: {error.strerror}.", hint="Ask the user who owns the city, or become that user."
         ) from error
+    until = time.monotonic() + LET_GO_SECONDS
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = os.read(fd, 32).decode(errors="replace").strip()
-        return int(text) if text.isdigit() else 0
-    else:
+        while not _shared(fd):
+            text = os.pread(fd, 32, 0).decode(errors="replace").strip()
+            if _lives(text) or time.monotonic() > until:
+                return int(text) if text.isdigit() else 0
+            time.sleep(0.01)
         return None
     finally:
         os.close(fd)
+
+
+def _shared(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from lamplighter.domain.access import KEY_BYTES
+from lamplighter.domain.tokens import KEY_BYTES, run_of_token
 from lamplighter.kit.errors import Unavailable
 
 KEY_FILE = "run.key"
@@ -20,7 +20,7 @@ def city_key(runtime: Path) -> bytes:
     """The key that run tokens are made with, created by the first process that needs it. Raises Unavailable."""
     path = runtime / KEY_FILE
     try:
-        key = bytes.fromhex(_kept(path, lambda: secrets.token_hex(KEY_BYTES)))
+        key = bytes.fromhex(kept(path, lambda: secrets.token_hex(KEY_BYTES)))
     except ValueError:
         key = b""
     if len(key) < KEY_BYTES:
@@ -31,28 +31,53 @@ def city_key(runtime: Path) -> bytes:
     return key
 
 
-def owner_token(runtime: Path) -> str:
+def ensure_owner_token(runtime: Path) -> list[Path]:
+    """Make the owner's token if there is none; returns what was made. One that is there is not looked at."""
     path = runtime / OWNER_FILE
-    token = _kept(path, lambda: f"lot_{secrets.token_urlsafe(32)}")
+    if path.exists():
+        return []
+    with contextlib.suppress(FileExistsError):
+        put(path, _new_owner_token(), over=False)
+        return [path]
+    return []
+
+
+def owner_token(runtime: Path) -> str:
+    """Made at `lamp init`; here again if it is gone. Raises Unavailable."""
+    path = runtime / OWNER_FILE
+    token = kept(path, _new_owner_token)
     if len(token) < KEY_BYTES:
         raise Unavailable(f"{path} does not hold a token.", hint="Delete it; a new one is made.")
     return token
 
 
+def _new_owner_token() -> str:
+    return f"lot_{secrets.token_urlsafe(32)}"
+
+
 def hand_over(path: Path, token: str) -> None:
     """Write a token atomically to the file where the program that needs it reads it. May be repeated."""
-    _put(path, token, over=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    put(path, token, over=True)
 
 
-def _kept(path: Path, make: Callable[[], str]) -> str:
+def kept(path: Path, make: Callable[[], str]) -> str:
+    """What the file holds; it is made by the first process that needs it.
+
+    Raises Unavailable if its directory is gone: one made anew would look like a city of its own.
+    """
     with contextlib.suppress(FileNotFoundError):
-        return _read(path)
-    with contextlib.suppress(FileExistsError):
-        _put(path, make(), over=False)
-    return _read(path)
+        return read_private(path)
+    try:
+        put(path, make(), over=False)
+    except FileExistsError:
+        return read_private(path)
+    except FileNotFoundError as error:
+        raise Unavailable(f"{path.parent} was deleted or moved away.", hint="Put it back.") from error
+    return read_private(path)
 
 
-def _read(path: Path) -> str:
+def read_private(path: Path) -> str:
     """Raises Unavailable for a file that other users can read: its content is no secret any more."""
     try:
         with path.open(encoding="ascii") as file:
@@ -63,9 +88,8 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _put(path: Path, text: str, *, over: bool) -> None:
-    """Raises FileExistsError if the file exists, unless `over`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def put(path: Path, text: str, *, over: bool) -> None:
+    """Raises FileExistsError if the file exists, unless `over`, and FileNotFoundError without its directory."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # made with mode 0600
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -79,3 +103,11 @@ def _put(path: Path, text: str, *, over: bool) -> None:
             os.link(name, path)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def run_shown(runtime: Path, file: Path) -> str | None:
+    """The run whose token of this city is in that file; None if it cannot be read or is wrong."""
+    try:
+        return run_of_token(city_key(runtime), file.read_text(encoding="ascii").strip())
+    except (OSError, UnicodeDecodeError):
+        return None

@@ -5,13 +5,16 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lamplighter.domain.sessions.presets.model import Place, SeedFile, Writing
+from lamplighter.domain.sessions.presets.merging import over, without
+from lamplighter.domain.sessions.presets.model import Mirror, Place, SeedFile, Writing
 from lamplighter.kit import json_text, log
 from lamplighter.kit.errors import LampError
+
+Merge = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
 class SeedRefused(LampError):
@@ -25,12 +28,75 @@ def write_seeds(files: Iterable[SeedFile], places: Mapping[Place, Path], *, keep
     for seed in files:
         path = _inside(seed, places[seed.place].resolve())
         if seed.writing is Writing.REPLACE:
-            _write(path, seed.content)
+            _write(path, _on_base(seed, places[Place.HOME]))
         else:
-            _add(path, seed.content, keep_unreadable=keep_unreadable)
+            merge = over if seed.writing is Writing.ENTRY else _added
+            _add(path, seed.content, merge, keep_unreadable=keep_unreadable)
 
 
-def _add(path: Path, content: str, *, keep_unreadable: bool) -> None:
+def lay_mirrors(mirrors: Iterable[Mirror], files: Path, home: Path) -> None:
+    """Make each mirror: links to all that is in the person's folder, except what the session's own files replace."""
+    for mirror in mirrors:
+        theirs, ours = home / mirror.home, files / mirror.files
+        ours.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in mirror.shared:
+            (theirs / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for entry in theirs.iterdir() if theirs.is_dir() else ():
+            link = ours / entry.name
+            if entry.name not in mirror.own and not link.is_symlink():
+                link.symlink_to(entry)
+
+
+def note_entries(files: Iterable[SeedFile], places: Mapping[Place, Path], notes: Path) -> None:
+    """Write down what has to be taken out again, before it is put in, so that a crash in between forgets nothing."""
+    entries = [
+        {"path": str(_inside(seed, places[seed.place].resolve())), "content": seed.content}
+        for seed in files
+        if seed.writing is Writing.ENTRY
+    ]
+    if entries:
+        _write(notes, json.dumps(entries))
+
+
+def take_out_entries(notes: Path) -> None:
+    """Take our entries out of files that belong to others, and remove a file that held nothing else. May be repeated.
+
+    An entry that another session has written over since is left to that session.
+    """
+    try:
+        entries = json_text.parse(notes.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        path = Path(entry["path"]).resolve()
+        if not path.is_file():
+            continue
+        try:
+            with _alone(path.parent):
+                _take_out(path, json_text.parse(entry["content"]))
+        except (OSError, SeedRefused) as error:
+            log.get().warning("seed.not_taken_out", file=str(path), error=str(error))
+
+
+def _take_out(path: Path, ours: Mapping[str, Any]) -> None:
+    theirs = _object(path)
+    left = without(theirs, ours)
+    if left and left != theirs:
+        _write(path, json.dumps(left, indent=2))
+    elif not left:
+        path.unlink()
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()  # it may have been made for this file; a folder that holds more stays
+
+
+def _on_base(seed: SeedFile, home: Path) -> str:
+    if not seed.base:
+        return seed.content
+    theirs = _object(home / seed.base, read=json_text.parse_with_comments)
+    return json.dumps(over(theirs, json_text.parse(seed.content)), indent=2)
+
+
+def _add(path: Path, content: str, merge: Merge, *, keep_unreadable: bool) -> None:
     """Agents that start side by side, also in other processes, add to the same file one after another."""
     path = path.resolve()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -42,7 +108,7 @@ def _add(path: Path, content: str, *, keep_unreadable: bool) -> None:
                 raise
             log.get().warning("seed.left_out", file=str(path), error=error.message)
             return
-        merged = _added(theirs, json_text.parse(content))
+        merged = merge(theirs, json_text.parse(content))
         if merged != theirs or not path.exists():
             _write(path, json.dumps(merged, indent=2))
 
@@ -83,9 +149,9 @@ def _added(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _object(path: Path, read: Callable[[str], Any] = json_text.parse) -> dict[str, Any]:
     try:
-        found = json_text.parse(path.read_text(encoding="utf-8"))
+        found = read(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from lamplighter.adapters.files.questions import PARTIAL, Answers, ask
+
 
 class Texts(Protocol):
     """Where the loader gets the content of the files that a configuration names."""
@@ -22,25 +24,37 @@ class Texts(Protocol):
         """The files in the directory that hold partials of prompts, sorted."""
         ...
 
+    def resolved(self, path: Path) -> Path:
+        """The path without symbolic links."""
+        ...
+
 
 @dataclass
 class DiskTexts:
-    """The files on disk; `seen` holds the texts as read, so that exactly what was checked can be kept."""
+    """The files on disk; `seen` holds the texts as read, so that exactly what was checked can be kept.
+
+    `answers` holds all that was asked of the disk, so that a later process can tell whether anything has changed.
+    """
 
     seen: dict[Path, bytes] = field(default_factory=dict)
+    answers: Answers = field(default_factory=dict)
 
     def read(self, path: Path) -> bytes:
-        self.seen[path] = path.read_bytes()
+        content: bytes | None = ask(self.answers, "read", path)
+        self.seen[path] = path.read_bytes() if content is None else content  # reading again raises the error
         return self.seen[path]
 
     def is_file(self, path: Path) -> bool:
-        return path.is_file()
+        return bool(ask(self.answers, "is_file", path))
 
     def is_directory(self, path: Path) -> bool:
-        return path.is_dir()
+        return bool(ask(self.answers, "is_directory", path))
 
     def partials(self, directory: Path) -> list[Path]:
-        return sorted(directory.glob("*.md.tmpl"))
+        return [directory / name for name in ask(self.answers, "partials", directory)]
+
+    def resolved(self, path: Path) -> Path:
+        return Path(ask(self.answers, "resolved", path))
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,10 @@ class KeptTexts:
         return any(path in file.parents for file in self.files)
 
     def partials(self, directory: Path) -> list[Path]:
-        return sorted(file for file in self.files if file.parent == directory and file.name.endswith(".md.tmpl"))
+        return sorted(file for file in self.files if file.parent == directory and file.name.endswith(PARTIAL))
+
+    def resolved(self, path: Path) -> Path:
+        return path.resolve()  # the texts were kept under their resolved paths
 
 
 def text_digest(texts: Texts, path: Path) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.adapters.files.digest import directory_digest
+from lamplighter.adapters.files.fetch_failed import FetchFailed
 from lamplighter.adapters.files.texts import Texts
 from lamplighter.adapters.files.toml import load
 from lamplighter.domain.city.limits import plain_name
@@ -94,8 +95,6 @@ class Shelf:
         try:
             self._take(slot, wanted, None if self.fetch is Fetch.ALWAYS else pinned)
         except LampError as error:
-            from lamplighter.adapters.files.git import FetchFailed
-
             if not (here and isinstance(error, FetchFailed)):
                 self.found.wrong(place, f"could not be fetched: {error.message}")
                 return None

@@ -3,10 +3,11 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lamplighter.adapters.files import conversations
 from lamplighter.adapters.files.seeding import write_seeds
 from lamplighter.domain.city.build import Built, CannotBuild, Surroundings, built
 from lamplighter.domain.city.hooks import HookFile, hook_files, hooks_of
@@ -14,7 +15,8 @@ from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import Agent
 from lamplighter.domain.city.variables import Branches, rig_of, session_name, work_dir
 from lamplighter.domain.sessions.model import NOTHING, SessionSpec
-from lamplighter.domain.sessions.presets.model import Place
+from lamplighter.domain.sessions.presets.model import Place, Preset
+from lamplighter.domain.sessions.resuming import may_go_on
 from lamplighter.kit.clock import Clock
 
 _OWN = "lamp"
@@ -40,18 +42,38 @@ class FileWorkshop:
             files_dir=str(self.runtime / "agents" / session_name(loaded.city, instance)),
             now=self.clock.now(),
             branches=branches_of(place),
+            in_repository=_git_dir(place) is not None,
+            before=self._before(session_name(loaded.city, instance), str(place)),
             as_root=os.geteuid() == 0,
             setup_env=self.setup_env,
         )
         made = built(loaded, agent, instance, around)
         try:
             self._lay_out(loaded, agent, made, around.files_dir)
+            self._note(made, Path(around.files_dir))
         except OSError as error:
             raise CannotBuild(
                 f"Agent `{instance}` cannot be prepared: {error.filename}: {error.strerror}.",
                 hint="Check the owner, mode and disk of that place.",
             ) from error
         return made.spec
+
+    def _before(self, session: str, place: str) -> Callable[[Preset, Mapping[str, str]], str]:
+        def found(preset: Preset, env: Mapping[str, str]) -> str:
+            before = conversations.kept(self.runtime / "agents" / session)
+            if before is None or preset.conversations is None:
+                return ""
+            if not may_go_on(before, program=preset.name, work_dir=place, now=self.clock.now()):
+                return ""
+            return conversations.find(preset.conversations, before, env)
+
+        return found
+
+    def _note(self, made: Built, files_dir: Path) -> None:
+        before = conversations.kept(files_dir) if made.goes_on else None
+        conversed = made.begun or before
+        if conversed is not None:
+            conversations.keep(files_dir, conversed.started(self.clock.now()))
 
     def _need_rig(self, loaded: LoadedCity, agent: Agent) -> None:
         """Raises CannotBuild when the rig's directory is missing: a start must not create it."""

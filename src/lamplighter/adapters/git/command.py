@@ -33,6 +33,12 @@ class Git:
         self._env = {key: value for key, value in env.items() if not key.startswith("GIT_")} | _QUIET | dict(more or {})
         self._limit = limit
 
+    def with_index(self, index: Path) -> "Git":
+        """The same with another file as the index, so that what is staged in the repository stays as it is."""
+        made = Git(self._env, limit=self._limit)
+        made._env["GIT_INDEX_FILE"] = str(index)
+        return made
+
     def run(self, cwd: Path, *args: str) -> str:
         """What it printed. Raises GitFailed."""
         with _told(args):

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from lamplighter.adapters.git.command import Git
-from lamplighter.ports.worktrees import Changes, GitFailed, Kept, NoWorktree, Removed, Worktree
+from lamplighter.ports.worktrees import Changes, DoesNotApply, GitFailed, Kept, NoWorktree, Removed, Worktree
 
 BRANCHES = "lamp"
 _BASES = "refs/lamplighter/base"
@@ -56,9 +57,64 @@ class GitWorktrees:
         await self._drop_branch(worktree)
         return Removed()
 
-    async def discard(self, worktree: Worktree) -> None:
+    async def discard(self, worktree: Worktree) -> str | None:
         await self._sweep(worktree)
         await self._drop_branch(worktree)
+        left = await self._exists(worktree.repository, f"refs/heads/{worktree.branch}")
+        return worktree.branch if left else None
+
+    async def size(self, worktree: Worktree) -> int | None:
+        return await asyncio.to_thread(_size, worktree.path)
+
+    async def shed(self, worktree: Worktree) -> list[str]:
+        removed = []
+        for path in await asyncio.to_thread(_made_by_setup, worktree.path):
+            if await self._git.ok(worktree.path, "check-ignore", "--quiet", str(path)):
+                await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+                removed.append(str(path.relative_to(worktree.path)))
+        return removed
+
+    async def patch(self, worktree: Worktree) -> str:
+        async with self._patched(worktree) as file:
+            return await asyncio.to_thread(file.read_text, encoding="utf-8", errors="replace")
+
+    async def apply(self, worktree: Worktree) -> bool:
+        async with self._patched(worktree) as file:
+            if not await asyncio.to_thread(lambda: file.stat().st_size):
+                return False
+            where = worktree.repository
+            try:
+                await self._git(where, "apply", "--whitespace=nowarn", str(file))
+            except GitFailed as error:
+                if await self._git.ok(where, "apply", "--check", "--reverse", str(file)):
+                    return False
+                raise DoesNotApply(worktree, error.said.removeprefix("error: ")) from error
+            return True
+
+    @contextlib.asynccontextmanager
+    async def _patched(self, worktree: Worktree) -> AsyncIterator[Path]:
+        """A file with the patch. It is made with an index of its own: that of the worktree stays as the agent left it.
+
+        Raises NoWorktree.
+        """
+        if not await self._whole(worktree):
+            raise NoWorktree(
+                f"The worktree of run {worktree.run} is not there: {worktree.path}.",
+                hint="It was removed, or is on another node: `lamp run show` names that.",
+            )
+        home = await self._git_dir(worktree)
+        index, file = home / "lamplighter-index", home / "lamplighter.patch"
+        git = self._git.with_index(index)
+        try:
+            with contextlib.suppress(FileNotFoundError):  # so that unchanged files need not be read
+                await asyncio.to_thread(shutil.copyfile, home / "index", index)
+            await git(worktree.path, "add", "--all")
+            base = await self._base(worktree)
+            await git(worktree.path, "diff", "--cached", "--binary", "--no-color", f"--output={file}", base)
+            yield file
+        finally:
+            index.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
 
     async def all(self) -> Sequence[Worktree]:
         found = await asyncio.to_thread(lambda: sorted(self._root.iterdir()) if self._root.is_dir() else [])
@@ -172,6 +228,33 @@ class GitWorktrees:
 
     async def _exists(self, repository: Path, ref: str) -> bool:
         return await self._git.ok(repository, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}")
+
+
+_DEPENDENCIES = frozenset({
+    "node_modules", ".venv", "venv", ".tox", ".nox", "target", ".gradle", "__pycache__", ".mypy_cache", ".pytest_cache",
+    ".ruff_cache", ".next", ".turbo", "Pods", "bower_components",
+})  # fmt: skip
+
+
+def _made_by_setup(root: Path) -> list[Path]:
+    """Directories below it that hold dependencies or caches; links are left, because what they lead to is shared."""
+    found = []
+    for folder, names, _files in os.walk(root):
+        here = [name for name in names if name in _DEPENDENCIES and not (Path(folder) / name).is_symlink()]
+        found += [Path(folder) / name for name in here]
+        names[:] = [name for name in names if name not in _DEPENDENCIES and name != ".git"]
+    return sorted(found)
+
+
+def _size(root: Path) -> int | None:
+    if not root.is_dir():
+        return None
+    total = 0
+    for folder, _names, files in os.walk(root):
+        for name in files:
+            with contextlib.suppress(OSError):  # it is gone meanwhile
+                total += (Path(folder) / name).lstat().st_blocks * 512
+    return total
 
 
 def _base_ref(worktree: Worktree) -> str:

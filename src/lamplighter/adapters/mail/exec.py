@@ -1,11 +1,12 @@
 """The mail provider `exec:<script>`: a script keeps the mail, with one call per operation, JSON in and out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from lamplighter.adapters.processes.program import Answer, Program
+from lamplighter.adapters.processes.program import Answer, Program, script_path
 from lamplighter.domain.mail import Message
 from lamplighter.kit import json_text
 from lamplighter.kit.clock import from_rfc3339
@@ -19,6 +20,11 @@ DOCUMENT = "docs/reference/mail.md"
 class MailScriptFailed(LampError):
     def __init__(self, call: str, why: str) -> None:
         super().__init__(f"`{call}` {why}", hint=f"Run it by hand to see why; {DOCUMENT} says what it gets and gives.")
+
+
+def mail_of_script(script: str, city: Path, env: Mapping[str, str]) -> "ExecMail":
+    path = script_path(script, city, env.get("PATH"))
+    return ExecMail(Program(path, city, env, setting="[mail] provider"))
 
 
 @dataclass

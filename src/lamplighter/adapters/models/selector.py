@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-import httpx
+import httpx2
 
 from lamplighter.domain.runs.selection import CALL_FAILED, answer, instructions, question
 from lamplighter.domain.runs.target import NO_CANDIDATES, Candidate, NotSelected, Selection
@@ -85,7 +85,7 @@ async def _asked(endpoint: Endpoint, system: str, user: str) -> str | None:
     url = endpoint.url.rstrip("/").removesuffix("/v1") + path
     # trust_env=False: proxies and keys in this process's environment are not meant for this call.
     async with (
-        httpx.AsyncClient(trust_env=False, timeout=None) as client,  # noqa: S113  the caller limits the whole call
+        httpx2.AsyncClient(trust_env=False, timeout=None) as client,
         client.stream("POST", url, headers=headers, json=body) as response,
     ):
         data = await _bounded(response)
@@ -107,7 +107,7 @@ def _request(endpoint: Endpoint, system: str, user: str) -> tuple[str, dict[str,
             return "/v1/chat/completions", headers, {**common, "messages": messages}
 
 
-async def _bounded(response: httpx.Response) -> bytes:
+async def _bounded(response: httpx2.Response) -> bytes:
     data = bytearray()
     async for chunk in response.aiter_bytes():
         data += chunk

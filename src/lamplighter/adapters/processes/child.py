@@ -18,10 +18,11 @@ from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 
-from lamplighter.adapters.processes.table import ENV_CHILD_ID, Process, identity_of
+from lamplighter.adapters.processes.table import ENV_CHILD_ID
 from lamplighter.kit import descriptors
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.kit.kept_back import KEPT_BACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +30,9 @@ if TYPE_CHECKING:
 
 LONGEST_OUTPUT = 32 << 20
 LONGEST_COMPLAINT = 64 << 10
-GRACE = timedelta(milliseconds=200)
-"""The time between TERM and KILL; git removes its lock files in less."""
 _REAP_SECONDS = 5.0
 _GLANCE_SECONDS = 0.05
 _CHUNK = 1 << 16
-_FOR_A_LOOK = 6
 _LARGEST_PIPE = 1 << 20
 
 
@@ -169,7 +167,7 @@ def _start(call: Call, child_id: str) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(
             list(call.command),
             cwd=call.work_dir,
-            env={**call.env, ENV_CHILD_ID: child_id},
+            env={**without_keys(call.env), ENV_CHILD_ID: child_id},
             stdin=subprocess.PIPE if call.stdin else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if none else subprocess.PIPE,
             stderr=subprocess.DEVNULL if none else apart,
@@ -319,49 +317,16 @@ def _pidfd(pid: int) -> int:
         return -1
 
 
-@dataclass(frozen=True)
-class _CarriesId:
-    child_id: str
-
-    def on(self, process: Process) -> bool:
-        return process.child_id == self.child_id
-
-
 def _end_tree(process: "subprocess.Popen[bytes]", child_id: str) -> None:
     """End the child and all it started, by TERM, then KILL; its process group is killed even if that fails."""
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-
-    from lamplighter.adapters.processes.tree import ProcessTable, end_all, members
-
-    async def end() -> None:
-        table, who = ProcessTable(), identity_of(process.pid)
-        roots = (who,) if who is not None else ()
-        for _ in range(2):  # a process in the middle of exec has no environment to be recognised by
-            await end_all(table, lambda found: members(found, roots, _CarriesId(child_id)), grace=GRACE)
+    from lamplighter.adapters.processes.child_ending import end_carriers  # few children are ended by us
 
     try:
-        _need_descriptors()
-        with ThreadPoolExecutor(1) as thread:  # this thread may have a running event loop
-            thread.submit(lambda: asyncio.run(end())).result()
-    except (descriptors.OutOfDescriptors, OSError) as error:
-        from lamplighter.kit import log  # commands do without it
-
-        log.get().warning("child.only_its_group_ended", pid=process.pid, error=str(error))
+        end_carriers(process.pid, child_id)
     finally:
         _kill_group(process)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_REAP_SECONDS)
-
-
-def _need_descriptors() -> None:
-    """Raises OSError unless an event loop can be made and a process looked at: half a loop cannot be closed cleanly."""
-    opened: list[int] = []
-    try:
-        opened.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_FOR_A_LOOK))
-    finally:
-        for fd in opened:
-            os.close(fd)
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> None:
@@ -369,3 +334,7 @@ def _kill_group(process: "subprocess.Popen[bytes]") -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def without_keys(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name not in KEPT_BACK}

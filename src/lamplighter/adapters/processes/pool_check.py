@@ -1,16 +1,17 @@
 """Runs a pool's check: a shell command in the pool's directory that prints how many instances are wanted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lamplighter.adapters.processes.child import Call, Ended, NotStarted, TookTooLong, TooMuchOutput, run_child
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import Agent
 from lamplighter.domain.city.session_env import session_environment
-from lamplighter.domain.city.variables import work_dir
+from lamplighter.domain.city.variables import pool_check, work_dir
 from lamplighter.domain.sessions.pools import demand_of
 from lamplighter.kit.errors import LampError
+from lamplighter.ports.secrets import NoSecrets, SecretSource
 
 LIMIT = timedelta(seconds=30)
 _SHOWN = 200
@@ -28,12 +29,17 @@ class CheckFailed(LampError):
 class ShellPoolCheck:
     env: Mapping[str, str]
     limit: timedelta = LIMIT
+    secrets: SecretSource = field(default_factory=NoSecrets)
 
     async def __call__(self, loaded: LoadedCity, agent: Agent) -> int:
         """The number of wanted instances. Raises CheckFailed; at the limit the check is ended with all it started."""
         name, place = agent.qualified_name, work_dir(loaded.city, agent)
         env = session_environment(loaded.city, agent, name, parent=self.env, preset={}, work_dir=place)
-        command = agent.pool.check if agent.pool is not None else ""
+        try:
+            env = await self.secrets.opened(env)
+        except LampError as error:
+            raise CheckFailed(name, f"cannot be given its secrets: {error.message.rstrip('.')}") from error
+        command = pool_check(loaded.city, agent)
         ended = await self._run(name, command, str(place if place.is_dir() else loaded.city.root), env)
         out = ended.output.decode(errors="replace")
         if ended.exit_code:

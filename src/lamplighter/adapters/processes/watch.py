@@ -86,7 +86,7 @@ if sys.platform == "linux":
             fd = os.pidfd_open(who.pid)
         except ProcessLookupError:
             return loop.call_soon(ended).cancel
-        except OSError:  # out of descriptors, or a kernel without pidfds: poll instead
+        except (OSError, AttributeError):  # out of descriptors, or a system without pidfds: poll instead
             return _watch_by_poll(who, ended)
         if descriptors.too_many_for_a_watch(fd):
             os.close(fd)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lamplighter.adapters.sessions import staging
 from lamplighter.adapters.sessions.endings import Endings
+from lamplighter.adapters.sessions.settling import with_failed_nudge
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.ids import IdSource
@@ -37,7 +38,7 @@ def _echo(_provider: "FakeProvider", session: FakeSession, text: str) -> None:
 
 
 class FakeProvider:
-    """`calls` lists the calls in order. `no_start`, `no_stop` and `missing_programs` make calls fail."""
+    """`calls` lists the calls in order. `no_start`, `no_stop`, `deaf` and `missing_programs` make calls fail."""
 
     def __init__(
         self, clock: Clock, ids: IdSource, *, city: str, world: FakeWorld | None = None, program: Program = _echo
@@ -45,6 +46,7 @@ class FakeProvider:
         self.calls: list[tuple[str, ...]] = []
         self.no_start: dict[SessionName, str] = {}
         self.no_stop: dict[SessionName, str] = {}
+        self.deaf: dict[SessionName, str] = {}  # whose first nudge does not arrive, and why
         self.missing_programs: set[str] = set()
         self.world = world or FakeWorld()
         self._clock = clock
@@ -98,6 +100,8 @@ class FakeProvider:
         )  # fmt: skip
         session = FakeSession(spec, seen, dict(spec.meta))
         self.world.sessions[(self._city, spec.name)] = session
+        if spec.nudge and spec.name in self.deaf:
+            return with_failed_nudge(self._view(session), self.deaf[spec.name])
         if spec.nudge:
             await self.nudge(spec.name, spec.nudge)
         return self._view(session)

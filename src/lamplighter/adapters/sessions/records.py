@@ -1,8 +1,8 @@
 """Keeps a directory per session on disk: its record, its metadata, and the files of its provider."""
 
 import contextlib
+import errno
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -12,15 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lamplighter.adapters.processes.table import identity_of
+from lamplighter.adapters.processes.makers import at_work, mark_of
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
 from lamplighter.kit import descriptors, json_text
 from lamplighter.kit.errors import Unavailable
-from lamplighter.ports.sessions import ProviderUnavailable, SessionUnknown
+from lamplighter.ports.sessions import ProviderUnavailable, SessionAlive, SessionUnknown
 
 _RECORD = "record.json"
 _META = "meta.json"
+_MOST_TRIES = 20
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+"""What a rename to a name that another process took meanwhile fails with."""
 _Stamp = tuple[int, int, int]
 
 
@@ -59,22 +62,89 @@ class Records:
 
         The old directory is only renamed, and deleted by `clear_away`, so that a start need not wait for that.
         """
+        try:
+            record, fresh = self._furnished(spec, session_id, now, furnish)
+            self._set_aside(spec.name)
+            fresh.rename(self.home(spec.name))
+        except OSError as error:
+            raise self._unusable("written", error) from error
+        return record
+
+    @contextlib.contextmanager
+    def making(
+        self,
+        spec: SessionSpec,
+        session_id: str,
+        now: datetime,
+        furnish: Callable[[Path], None],
+        replaceable: Callable[[Record], bool],
+    ) -> Iterator[Record]:
+        """Like `create`, for a start that another process may try too: one at a time, until the block has launched it.
+
+        A process that others take for dead may still be about to start what they took over from it. So each waits for
+        the other here, and a record that is not `replaceable` by then is left as it is: raises SessionAlive.
+        """
+        for _ in range(_MOST_TRIES):
+            with self._held(spec.name) as there:
+                if there:
+                    found = self.read(spec.name)
+                    if found is not None and not replaceable(found):
+                        raise SessionAlive(spec.name)
+                    self._set_aside(spec.name)
+            with contextlib.ExitStack() as stack:
+                try:
+                    record, fresh = self._furnished(spec, session_id, now, furnish)
+                    stack.enter_context(_lock_of(fresh))
+                except OSError as error:
+                    raise self._unusable("written", error) from error
+                try:
+                    fresh.rename(self.home(spec.name))
+                except OSError as error:
+                    _discard(fresh)
+                    if error.errno in _TAKEN:
+                        continue
+                    raise self._unusable("written", error) from error
+                yield record
+                return
+        raise ProviderUnavailable(f"{self.home(spec.name)} is made anew by others again and again.", hint="Try again.")
+
+    def _furnished(
+        self, spec: SessionSpec, session_id: str, now: datetime, furnish: Callable[[Path], None]
+    ) -> tuple[Record, Path]:
+        """A record with its directory, which does not have the session's name yet. Raises OSError, and leaves none."""
         record = Record(
             spec.name, self._city, session_id, now, spec.work_dir, spec.takes_input, tuple(spec.process_names)
         )
-        fresh = self.root / f".new-{_mark(os.getpid())}-{session_id}"
+        fresh = self.root / f".new-{mark_of(os.getpid())}-{session_id}"
         try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.root.mkdir(mode=0o700, exist_ok=True)  # without its parent: a moved `.gc` is not made anew
             fresh.mkdir(mode=0o700)
             _put(fresh / _RECORD, asdict(record) | {"started_at": now.timestamp()})
             _put(fresh / _META, dict(spec.meta))
             furnish(fresh)
-            self._set_aside(spec.name)
-            fresh.rename(self.home(spec.name))
-        except OSError as error:
+        except OSError:
             shutil.rmtree(fresh, ignore_errors=True)
-            raise self._unusable("written", error) from error
-        return record
+            raise
+        return record, fresh
+
+    @contextlib.contextmanager
+    def _held(self, name: SessionName) -> Iterator[bool]:
+        """Hold the directory of that name once no other process makes it; False if there is none."""
+        home = self.home(name)
+        for _ in range(_MOST_TRIES):
+            with contextlib.ExitStack() as stack:
+                try:
+                    fd = stack.enter_context(_lock_of(home))
+                    same = os.path.samestat(os.fstat(fd), home.stat())
+                except (FileNotFoundError, NotADirectoryError):
+                    yield home.exists()  # what is no directory is replaced
+                    return
+                except OSError as error:
+                    raise self._unusable("read", error) from error
+                if same:  # else it was replaced while this waited
+                    yield True
+                    return
+        raise ProviderUnavailable(f"{home} is made anew by others again and again.", hint="Try again.")
 
     def read(self, name: SessionName) -> Record | None:
         """None when there is no record, it is another city's, or the file is damaged."""
@@ -113,7 +183,7 @@ class Records:
                 _discard(self._aside.pop())
 
     def _set_aside(self, name: SessionName) -> None:
-        gone = self.root / f".old-{_mark(os.getpid())}-{os.urandom(6).hex()}"
+        gone = self.root / f".old-{mark_of(os.getpid())}-{os.urandom(6).hex()}"
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             self.home(name).rename(gone)
             self._aside.append(gone)
@@ -132,7 +202,7 @@ class Records:
         except OSError as error:
             raise self._unusable("read", error) from error
         for name in names:
-            if name.startswith((".new-", ".old-")) and not _at_work(name):
+            if name.startswith((".new-", ".old-")) and not at_work(name.split("-")[1]):
                 _discard(self.root / name)
 
     def _unusable(self, how: str, error: OSError) -> Unavailable:
@@ -175,18 +245,15 @@ def locked(home: Path, what: str) -> Iterator[None]:
         os.close(fd)
 
 
-def _at_work(name: str) -> bool:
-    """Whether the process that made this name is still alive."""
-    mark = name.split("-")[1]
-    pid = mark.partition(".")[0]
-    return pid.isdigit() and mark == _mark(int(pid))
-
-
-def _mark(pid: int) -> str:
-    """Identifies one process, also after its pid is reused, as a part of a file's name."""
-    who = identity_of(pid)
-    told = "" if who is None else f"{who.start} {who.boot}"
-    return f"{pid}.{hashlib.sha256(told.encode()).hexdigest()[:12] if told else 'gone'}"
+@contextlib.contextmanager
+def _lock_of(directory: Path) -> Iterator[int]:
+    """Hold the directory itself, under whatever name, against all other processes; the end of a process lets it go."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _discard(path: Path) -> None:

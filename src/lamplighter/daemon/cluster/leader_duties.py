@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from lamplighter.daemon.ticks import Phase
-from lamplighter.domain.acts import Act
 from lamplighter.domain.city.model import City
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.ids import IdSource
-from lamplighter.services import nodes
+from lamplighter.services import logins, nodes
+from lamplighter.services.context import acting
 from lamplighter.services.runs import review
 from lamplighter.store.tx import Store
 
@@ -37,13 +37,14 @@ class LeaderDuties:
     async def end_stranded(self, lost_after: timedelta) -> list[str]:
         """Fail the runs of nodes that have been gone for longer than `lost_after`; returns the runs."""
         now = self.clock.now()
-        act = Act(ACTOR, now)
-        ended = await self.store.transact(nodes.end_stranded, before=now - lost_after, ids=self.ids, act=act)
+        ctx = acting(ACTOR, now, self.ids)
+        ended = await self.store.transact(nodes.end_stranded, before=now - lost_after, ctx=ctx)
         if ended:
             log.get().warning("runs.node_lost", runs=ended)
         return ended
 
     async def prune(self) -> int:
+        await self.store.transact(logins.prune, now=self.clock.now())
         return await self.store.transact(nodes.prune, before=self.clock.now() - FORGOTTEN_AFTER)
 
     def for_city(self, phase: Phase) -> Phase:

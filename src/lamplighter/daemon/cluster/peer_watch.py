@@ -5,16 +5,19 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lamplighter.daemon.ticks import Waker
-from lamplighter.domain.acts import Act
 from lamplighter.domain.cluster.nodes import successor
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.loop import every
 from lamplighter.services import owners
-from lamplighter.store.engine.death_watch import PostgresDeathWatch
-from lamplighter.store.engine.liveness import Proofs
+from lamplighter.services.context import acting
+from lamplighter.store.engine import Proofs
 from lamplighter.store.owners import TOPIC
 from lamplighter.store.tx import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.store.engine import PostgresDeathWatch  # its driver is not installed everywhere
 
 WATCH = timedelta(seconds=1)
 UNEASY = timedelta(milliseconds=200)
@@ -27,7 +30,7 @@ class PeerWatch:
     store: Store
     clock: Clock
     proofs: Proofs
-    death_watch: PostgresDeathWatch
+    death_watch: "PostgresDeathWatch"
     me: str
     actor: str
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -61,7 +64,7 @@ class PeerWatch:
             return await self._expire(uneasy=True)
         if self._uneasy:
             self._uneasy -= 1
-            await owners.void_stale_claims(self.store, act=Act(self.actor, self.clock.now()))
+            await owners.void_stale_claims(self.store, ctx=acting(self.actor, self.clock.now()))
         return []
 
     async def _watch(self, other: str) -> bool:
@@ -85,7 +88,7 @@ class PeerWatch:
 
     async def _expire(self, *, uneasy: bool) -> list[str]:
         dead = await owners.dead_owners(self.store, self.proofs, self.me)
-        buried = await owners.expire_all(self.store, dead, act=Act(self.actor, self.clock.now()))
+        buried = await owners.expire_all(self.store, dead, ctx=acting(self.actor, self.clock.now()))
         for owner in buried:
             log.get().info("owner.buried", owner=owner.id, host=owner.host, pid=owner.pid)
         self._uneasy = UNEASY_TURNS if buried or uneasy else 0

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -22,13 +22,17 @@ from lamplighter.domain.sessions.actions import (
     Stop,
     StopReason,
 )
+from lamplighter.domain.sessions.crashes import end_cause
+from lamplighter.domain.sessions.idle import draining
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.outlook import pool_of
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.counting import counted
 from lamplighter.kit.descriptors import OutOfDescriptors
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.agents import Work, Workshop
+from lamplighter.ports.secrets import NoSecrets, SecretSource
 from lamplighter.ports.sessions import GRACE, SessionAlive, SessionProvider, SessionUnknown
 from lamplighter.services.sessions import TAIL
 from lamplighter.store.sessions import SessionEnd
@@ -36,7 +40,7 @@ from lamplighter.store.sessions import SessionEnd
 SIDE_BY_SIDE = 16
 REMEMBERED = 10_000
 CRASH_LINES = 50
-_COUNTED_RESTARTS = frozenset({RestartReason.REQUESTED, RestartReason.IDLE})
+_COMES_BACK = frozenset({StopReason.DEPENDENCY, StopReason.RENAMED})  # its beads stay with its next session
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class ActionExecutor:
     problems: dict[str, str] = field(default_factory=dict)
     done: deque[Deed] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     last_words: dict[SessionName, str] = field(default_factory=dict)  # of sessions whose end was just reported
+    secrets: SecretSource = field(default_factory=NoSecrets)
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
 
     async def carry_out(self, actions: Sequence[Action]) -> bool:
@@ -89,7 +94,10 @@ class ActionExecutor:
         """Build the session's spec; None if the configuration changed meanwhile and no longer declares the agent."""
         roster = self.roster()
         declared = roster.declared.get(name)
-        return None if declared is None else await asyncio.to_thread(self.workshop.build, roster.loaded, declared, name)
+        if declared is None:
+            return None
+        spec = await asyncio.to_thread(self.workshop.build, roster.loaded, declared, name)
+        return replace(spec, env=await self.secrets.opened(spec.env))
 
     async def _one(self, action: Action, building: "asyncio.Future[SessionSpec | None] | None" = None) -> bool:
         match action:
@@ -106,18 +114,13 @@ class ActionExecutor:
             case Restart():
                 done = await self._restart(action)
             case Start(session, agent, reason):
-                counted = self._counts(session)
+                counted = self.patrol_history.of(session).next_start_counts
                 done = await self._start(session, agent, str(reason), counted=counted, building=building)
             case _:
                 assert_never(action)
         return done
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _counts(self, session: SessionName) -> bool:
-        """Whether a start counts towards quarantine: one after a deliberate stop does not."""
-        lives = self.patrol_history.of(session).lives
-        return not lives or not lives[-1].wished
 
     async def _start(
         self, session: SessionName, name: str, reason: str, *, counted: bool,
@@ -140,6 +143,11 @@ class ActionExecutor:
         self.patrol_history.began(name, seen, reason, at=at, counted=counted)
         self.done.append(Deed(kind, name, reason))
         log.get().info("agent.started", agent=name, session=session, reason=reason, pid=seen.pid)
+        if why := seen.meta.get(meta.NUDGE_FAILED):
+            self.patrol_history.tell(
+                session, self.patrol_history.event("agent.nudge_failed", name, why, {"session": session})
+            )
+            log.get().warning("agent.nudge_failed", agent=name, session=session, error=why)
         return True
 
     async def _is_there(self, session: SessionName) -> bool:
@@ -166,7 +174,7 @@ class ActionExecutor:
         if not await self._end(action.session, action.agent, kind, str(action.reason)):
             return False
         self.done.append(Deed("stopped", action.agent, str(action.reason)))
-        if seen is not None and pool_of(seen) and action.reason is not StopReason.DEPENDENCY:
+        if seen is not None and pool_of(seen) and action.reason not in _COMES_BACK:
             await self._free(action.agent)
         return True
 
@@ -191,7 +199,8 @@ class ActionExecutor:
         died = seen is not None and not seen.alive
         end = SessionEnd(self.clock.now(), why, seen.exit_status if seen is not None and died else None)
         event = self.patrol_history.event(kind, agent, why, {"session": session, "reason": why})
-        self.patrol_history.ended(session, end, wished=not died, events=(event,))
+        wished = seen is None or seen.alive or draining(seen) is not None
+        self.patrol_history.ended(session, end, wished=wished, events=(event,))
         log.get().info(kind, agent=agent, session=session, reason=why)
         return True
 
@@ -201,8 +210,7 @@ class ActionExecutor:
         kind = "agent.idle_killed" if action.reason is RestartReason.IDLE else "agent.stopped"
         if not await self._end(action.session, action.agent, kind, why):
             return False
-        counted = action.reason in _COUNTED_RESTARTS and not asker
-        await self._start(action.session, action.agent, why, counted=counted, kind="restarted")
+        await self._start(action.session, action.agent, why, counted=False, kind="restarted")
         await self._try(self.provider.clear_scrollback(action.session))
         return True
 
@@ -218,10 +226,14 @@ class ActionExecutor:
         text = ""
         if action.has_output:
             heard = self.last_words.pop(action.session, None)
-            text = (await self.provider.peek(action.session, CRASH_LINES) if heard is None else heard).strip()
-        status = "" if action.exit_status is None else f" with status {action.exit_status}"
-        why = f"its program ended{status}" if action.has_output else "its session was gone"
+            said = await self.provider.peek(action.session, CRASH_LINES) if heard is None else heard
+            text = (await self.secrets.mask())(said).strip()
+            action = await self._with_status(action)
+        why = end_cause(action.exit_status, text) if action.has_output else "its session was gone"
         end = SessionEnd(self.clock.now(), why, action.exit_status, text[-TAIL:] or None)
+        if action.drained:
+            self._note_drained(action, end)
+            return True
         payload = {"session": action.session, "session_id": action.session_id, "exit_status": action.exit_status,
                    "output": text[-TAIL:]}  # fmt: skip
         told = (self.patrol_history.event("agent.crashed", action.agent, text[-TAIL:], payload),) if text else ()
@@ -232,9 +244,34 @@ class ActionExecutor:
         await self.patrol_history.flush()  # before the next session's output replaces this one's
         return True
 
+    async def _with_status(self, action: NoteEnd) -> NoteEnd:
+        """The status is written a moment after the program's end; a look in between has missed it."""
+        if action.exit_status is not None:
+            return action
+        seen = await self.provider.see(action.session)
+        same = seen is not None and seen.session_id == action.session_id
+        return replace(action, exit_status=seen.exit_status) if seen is not None and same else action
+
+    def _note_drained(self, action: NoteEnd, end: SessionEnd) -> None:
+        """It was asked to finish and ended by itself, whatever its exit status: nobody has to look into it."""
+        why = f"{StopReason.DRAINED}: {end.reason}"
+        payload = {"session": action.session, "reason": why, "exit_status": action.exit_status}
+        event = self.patrol_history.event("agent.stopped", action.agent, why, payload)
+        self.patrol_history.ended(action.session, replace(end, reason=why), wished=True, events=(event,))
+        if action.session_id:
+            self.patrol_history.noted(action.session, crash_noted=action.session_id)
+        log.get().info("agent.stopped", agent=action.agent, session=action.session, reason=why)
+
     async def _quarantine(self, action: Quarantine) -> bool:
-        why = f"started {action.starts} times; not started again before {action.until:%Y-%m-%d %H:%M:%S} UTC"
-        payload = {"session": action.session, "starts": action.starts, "until": action.until.isoformat()}
+        cause = self.patrol_history.of(action.session).last_cause
+        often = f"started {counted(action.starts, 'time')}" + (f", the last time {cause}" if cause else "")
+        why = f"{often}; not started again before {action.until:%Y-%m-%d %H:%M:%S} UTC"
+        payload = {
+            "session": action.session,
+            "starts": action.starts,
+            "until": action.until.isoformat(),
+            "cause": cause,
+        }
         event = self.patrol_history.event("agent.quarantined", action.agent, why, payload)
         self.patrol_history.noted(action.session, event, quarantine_noted=action.until)
         log.get().warning("agent.quarantined", agent=action.agent, starts=action.starts, until=str(action.until))

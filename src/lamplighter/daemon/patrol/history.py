@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.events import NewEvent
 from lamplighter.domain.sessions.crashes import SessionHistory
 from lamplighter.domain.sessions.model import Seen, SessionName
@@ -15,6 +14,7 @@ from lamplighter.kit.errors import Fenced, LampError, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.tasks import spawn
 from lamplighter.services import sessions
+from lamplighter.services.context import acting
 from lamplighter.services.sessions import Began, Ended, Fact, Noted, Told
 from lamplighter.store.agents import AgentStart
 from lamplighter.store.sessions import SessionEnd, SessionRow
@@ -37,7 +37,8 @@ class Where:
 class PatrolHistory:
     """Agents are kept alive while the store is away: facts wait, in order, until it is back.
 
-    With more than MOST_PENDING waiting, each new fact drops the oldest.
+    With more than MOST_PENDING waiting, each new fact drops the oldest; how many were lost is told while they wait and
+    when the others are on record.
     """
 
     store: Store
@@ -49,6 +50,7 @@ class PatrolHistory:
     problem: str | None = None
     turns: dict[SessionName, int] = field(default_factory=dict)
     _pending: list[tuple[int, Fact]] = field(default_factory=list)
+    _lost: int = 0
     _last_turn: int = 0
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _soon: asyncio.Task[None] | None = None
@@ -80,7 +82,7 @@ class PatrolHistory:
     def failed(
         self, agent: str, session: SessionName, reason: str, error: LampError, *, at: datetime, counted: bool
     ) -> None:
-        self.histories[session] = self.of(session).failed(at, counted=counted)
+        self.histories[session] = self.of(session).failed(at, counted=counted, cause=error.message)
         start = AgentStart(
             self.ids.make("ast"), session, agent, "", at, reason, failure=error.message, counted=counted,
             ended_at=self.clock.now(),
@@ -90,7 +92,7 @@ class PatrolHistory:
 
     def ended(self, session: SessionName, end: SessionEnd, *, wished: bool, events: tuple[NewEvent, ...] = ()) -> None:
         session_id = self.open_ids.pop(session, "")
-        self.histories[session] = self.of(session).ended(end.at, wished=wished)
+        self.histories[session] = self.of(session).ended(end.at, wished=wished, cause=end.reason)
         self.add(session, Ended(session, session_id, end, wished, events))
 
     def noted(self, session: SessionName, *events: NewEvent, **told: object) -> None:
@@ -107,7 +109,7 @@ class PatrolHistory:
 
     def event(self, kind: str, agent: str, message: str, payload: Mapping[str, object] | None = None) -> NewEvent:
         given = None if payload is None else dict(payload)
-        return Act(ACTOR, self.clock.now()).event(kind, subject=agent, message=message, payload=given)
+        return acting(ACTOR, self.clock.now(), self.ids).event(kind, subject=agent, message=message, payload=given)
 
     def turn(self, session: SessionName) -> None:
         """Give the session the next turn: facts flushed together are recorded in the order of their sessions' turns."""
@@ -116,8 +118,12 @@ class PatrolHistory:
 
     def add(self, session: SessionName, fact: Fact) -> None:
         self._pending.append((self.turns.get(session, 0), fact))
-        if len(self._pending) > MOST_PENDING:
-            del self._pending[0]
+        self._drop_the_oldest()
+
+    def _drop_the_oldest(self) -> None:
+        too_many = max(0, len(self._pending) - MOST_PENDING)
+        del self._pending[:too_many]
+        self._lost += too_many
 
     def flush_soon(self) -> None:
         """Record pending facts in the background, so that relighting an agent does not wait for the store."""
@@ -144,14 +150,19 @@ class PatrolHistory:
                 return
             try:
                 await self.store.transact(sessions.record, [fact for _, fact in sorted(facts, key=_turn)])
-            except Fenced:
-                raise
             except Unavailable as error:
                 self._pending = facts + self._pending
-                self.problem = f"{len(self._pending)} facts about agents are not on record yet: {error.message}"
-                log.get().warning("agents.unrecorded", count=len(self._pending), error=error.message)
+                self._drop_the_oldest()
+                lost = f" ({self._lost} older ones are lost)" if self._lost else ""
+                self.problem = f"{len(self._pending)} facts about agents are not on record yet{lost}: {error.message}"
+                log.get().warning("agents.unrecorded", count=len(self._pending), lost=self._lost, error=error.message)
+                if isinstance(error, Fenced):  # this process cannot record them any more
+                    raise
             else:
                 self.problem = None
+                if self._lost:
+                    log.get().error("agents.facts_lost", count=self._lost)
+                    self._lost = 0
 
 
 def _turn(pending: tuple[int, Fact]) -> int:

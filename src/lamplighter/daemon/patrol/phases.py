@@ -6,10 +6,11 @@ from lamplighter.daemon.patrol.loop import Patrol
 from lamplighter.daemon.ticks import Phase
 from lamplighter.kit import log
 from lamplighter.kit.errors import Unavailable
-from lamplighter.services import beads, sessions
+from lamplighter.services import retention, sessions
+from lamplighter.services.beads import changes as beads
 
 TEND_EVERY = timedelta(minutes=1)
-HOURLY = timedelta(hours=1)
+BATCHES_A_TICK = 20
 
 
 def agent_phases(patrol: Patrol) -> list[Phase]:
@@ -22,9 +23,10 @@ def agent_phases(patrol: Patrol) -> list[Phase]:
 
         phases.append(Phase("pools", ask, topics=(beads.TOPIC,)))
     phases.append(Phase("sessions", lambda: _cleanup(patrol), at_most_every=TEND_EVERY))
-    keep = patrol.roster.city.retention.events
-    if keep:
-        phases.append(Phase("starts", lambda: _prune(patrol, keep), at_most_every=HOURLY))
+    settings = patrol.roster.city.retention
+    if settings.events:
+        pause = retention.pause(settings)
+        phases.append(Phase("starts", lambda: _prune(patrol, settings.events), at_most_every=pause))
     return phases
 
 
@@ -39,7 +41,12 @@ async def _cleanup(patrol: Patrol) -> None:
 
 
 async def _prune(patrol: Patrol, keep: timedelta) -> int:
-    pruned = await patrol.patrol_history.store.transact(sessions.prune, before=patrol.clock.now() - keep)
+    pruned, before = 0, patrol.clock.now() - keep
+    for _ in range(BATCHES_A_TICK):
+        count = await patrol.patrol_history.store.transact(sessions.prune, before=before)
+        pruned += count
+        if count < sessions.PRUNE_AT_ONCE:
+            break
     if pruned:
         log.get().info("sessions.pruned", count=pruned)
     return pruned

@@ -3,25 +3,31 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from lamplighter.daemon.active_config import ActiveConfig
-from lamplighter.daemon.pipeline.agent_job import AgentRuns
+from lamplighter.daemon.pipeline.agent_sessions import AgentRuns
+from lamplighter.daemon.pipeline.memory import Memory
 from lamplighter.daemon.pipeline.worker import Worker
-from lamplighter.domain.acts import Act
-from lamplighter.domain.automations.model import AgentAction
+from lamplighter.domain.automations.model import AgentAction, TriggerKind, deadline
+from lamplighter.domain.automations.policies import CatchUpMode
+from lamplighter.domain.city.run_plan import spoken_to
 from lamplighter.domain.delivery.outbox import Item
-from lamplighter.domain.runs.artifacts import JSON_TYPE
+from lamplighter.domain.runs.model import MESSAGE, Run, RunState, Stage
 from lamplighter.domain.runs.target import Ask, Target, resolve, settle
+from lamplighter.domain.sessions.logins import GiveUp, Go, Login, Wait, Waiting
+from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
-from lamplighter.kit.errors import Unavailable
 from lamplighter.kit.ids import IdSource
+from lamplighter.kit.records import changed
 from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.ports.selector import Selector
+from lamplighter.ports.sessions import Speaks
 from lamplighter.services import configurations, outbox
-from lamplighter.services.runs import artifacts, enriching, executing, review
-from lamplighter.store.run_rows import RunRow
+from lamplighter.services.context import Context, acting
+from lamplighter.services.runs import artifacts, enriching, executing, review, turns
+from lamplighter.services.runs.bounds import Bounds, most_of
 from lamplighter.store.tx import Store
 
 ELSEWHERE = timedelta(seconds=2)
@@ -37,26 +43,83 @@ class AgentHandlers:
     agents: AgentRuns
     artifacts: ArtifactStore
     selector: Selector
+    memory: Memory
 
     async def enrich(self, item: Item) -> None:
-        await self.store.transact(enriching.enrich, item, self.worker.me, ids=self.ids, act=self._act())
+        await self.store.transact(enriching.enrich, item, self.worker.me, ctx=self._context())
         crash_point(CrashPoint.RUN_AFTER_ENRICHED)
 
-    async def execute(self, item: Item, row: RunRow) -> None:
+    async def execute(self, item: Item, row: Run) -> None:
         """Start the run, or hand it on if this process does not hold its rig.
 
         If a model chooses the target, it is asked before anything is written: after a crash it is only asked again.
         """
-        target = await self._target(item, row)
-        rig = await self.store.read(executing.rig_of, target, row)
-        if rig is not None and not self.active.holds(rig):
-            await self.store.transact(executing.hand_on, item, target, rig, ids=self.ids, act=self._act())
+        if row.continues is not None and await self.store.read(turns.must_wait, row, self.worker.me.node):
+            now = self.clock.now()
+            await self.store.transact(outbox.later, item, now + ELSEWHERE, now)
             return
+        if await self._must_wait_for_agent(item, row):
+            return
+        target = await self._target(item, row)
+        before = await self.store.read(executing.before_start, target, row)
+        if before.rig is not None and not self.active.holds(before.rig):
+            await self.store.transact(executing.hand_on, item, target, before.rig, ctx=self._context())
+            return
+        admitted = await self._admitted(item, changed(row, configuration=target.configuration), before.not_working)
+        if admitted is None:
+            return
+        me = self.worker.me
+        chosen = changed(row, configuration=target.configuration)
+        bounds = await self._bounds(chosen, before.rig, fallback=admitted.fallback)
         started = await self.store.transact(
-            executing.begin, item, target, self.worker.me, ids=self.ids, act=self._act()
+            executing.begin, item, target, me, admitted, ctx=self._context(), bounds=bounds
         )
         if started is not None:
             self.worker.begin(started)
+
+    async def _must_wait_for_agent(self, item: Item, row: Run) -> bool:
+        """Whether the run waits: its agent does not run, is asked for a permission, or has another run."""
+        automation, sessions = review.snapshots_of(row), self.agents.sessions
+        if automation.speaks_to is None or not isinstance(sessions, Speaks):
+            return False
+        found = spoken_to(self.active.city, automation.speaks_to, automation.rig)
+        why = "" if found is None else await sessions.not_now(SessionName(found[1]), row.id)
+        if not why:
+            return False
+        bounds, why = await self.memory.bounds(rig="", preset="", login=""), f"`{automation.speaks_to}`: {why}"
+        await self.store.transact(executing.wait_for_agent, item, why, bounds, ctx=self._context())
+        return True
+
+    async def _bounds(self, row: Run, rig: str | None, *, fallback: bool) -> Bounds:
+        preset = login = ""
+        if most_of(self.active.city.limits).needs_plan:
+            preset, login = await self.agents.logins.counted_as(row, fallback=fallback)
+        return await self.memory.bounds(rig=rig or "", preset=preset, login=login)
+
+    async def _admitted(self, item: Item, row: Run, known: tuple[Login, ...]) -> executing.Admitted | None:
+        """How the run starts; None for one that waits for its login or a limit, or is skipped for it."""
+        automation = review.snapshots_of(row)
+        span = deadline(automation, row.trigger_kind, self.active.rules.deadline)
+        anew = self.clock.now() + span if row.reason else None  # one that was held has its time from now on
+        if not known:
+            return executing.Admitted(deadline_at=anew)
+        catch_up = automation.policies.catch_up
+        patience = timedelta(0) if catch_up.mode is CatchUpMode.SKIP else catch_up.within
+        by_hand = row.trigger_kind in {TriggerKind.MANUAL, MESSAGE} and row.attempt == 0
+        waiting = Waiting(row.id, row.created_at + patience, by_hand=by_hand)
+        found = await self.agents.logins.admission(row, waiting, known)
+        match found.decision:
+            case Go(tries):
+                return executing.Admitted(tries, found.fallback, anew)
+            case Wait() as wait:
+                until = waiting.give_up_at + span
+                await self.store.transact(executing.hold, item, wait, until, ctx=self._context())
+            case GiveUp(why):
+                ending = review.Ending(RunState.SKIPPED, why.state.value, Stage.EXECUTION, error=why.detail)
+                await self.store.transact(review.refuse, item, ending, self.worker.me, ctx=self._context())
+            case other:
+                assert_never(other)
+        return None
 
     async def write_artifact(self, item: Item) -> None:
         """The artifact's key is the same for every try, so a repeated write replaces the earlier one."""
@@ -64,9 +127,9 @@ class AgentHandlers:
         if what is None:
             await self.store.transact(outbox.done, item, self.clock.now())
             return
-        await self.artifacts.put(what.key, what.content, content_type=JSON_TYPE)
+        await self.artifacts.put(what.key, what.content, content_type=what.artifact.content_type)
         crash_point(CrashPoint.ARTIFACT_AFTER_WRITE)
-        await self.store.transact(artifacts.was_written, item, what, self._act())
+        await self.store.transact(artifacts.was_written, item, what, self._context())
 
     async def stop_session(self, item: Item) -> None:
         """End the session; other nodes put the item off, because only the session's own node can end it.
@@ -82,31 +145,22 @@ class AgentHandlers:
             await self.agents.release(run)
         await self.store.transact(outbox.done, item, self.clock.now())
 
-    async def notify(self, item: Item) -> None:
-        """Settle the item if there are no recipients; else raise Unavailable, since nothing here can send notices.
-
-        The error is then kept on the item.
-        """
-        row = await self.store.read(lambda tx: tx.runs.get(item.payload["run"]))
-        told = () if row is None else review.snapshots_of(row.run).policies.notify.to
-        if told or self.active.city.notifications.slack_channel:
-            raise Unavailable("Nothing here can send notices.", hint="Leave `notify` and `slack_channel` empty.")
-        await self.store.transact(outbox.done, item, self.clock.now())
-
-    async def _target(self, item: Item, row: RunRow) -> Target:
+    async def _target(self, item: Item, row: Run) -> Target:
         told = item.payload.get("target")
         if told is not None:
             return executing.target_told(told)
-        action = review.snapshots_of(row.run).action
+        if row.continues is not None and (same := await self.store.read(turns.target_of, row)) is not None:
+            return same
+        action = review.snapshots_of(row).action
         if not isinstance(action, AgentAction):
-            raise TypeError(f"run {row.run.id} has no agent action")
+            raise TypeError(f"run {row.id} has no agent action")
         wish = executing.wish_of(action)
         known = await self.store.read(configurations.candidates)
         found = resolve(wish, known)
         if isinstance(found, Ask):
-            payload: Mapping[str, Any] = await self.store.read(enriching.payload_of, row.run.id)
+            payload: Mapping[str, Any] = await self.store.read(enriching.payload_of, row.id)
             found = settle(wish, known, await self.selector.select(payload, found.candidates))
         return found
 
-    def _act(self) -> Act:
-        return Act(self.worker.me.actor, self.clock.now())
+    def _context(self) -> Context:
+        return acting(self.worker.me.actor, self.clock.now(), self.ids)

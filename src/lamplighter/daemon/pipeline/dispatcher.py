@@ -10,7 +10,6 @@ from lamplighter.daemon.active_config import ClockGuard, Tasks
 from lamplighter.daemon.pipeline.handlers import Handlers
 from lamplighter.daemon.pipeline.worker import Worker
 from lamplighter.daemon.ticks import Waker
-from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.outbox import Item
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
@@ -19,6 +18,7 @@ from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
 from lamplighter.services import outbox
+from lamplighter.services.context import acting
 from lamplighter.services.runs import review
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.outbox import TOPIC as OUTBOX
@@ -44,6 +44,8 @@ class Dispatcher:
     only: str | None = None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     handling: Tasks = field(default_factory=Tasks)
+    _items: "dict[asyncio.Task[bool], Item]" = field(default_factory=dict)
+    """The items being handled. One that was lost and claimed again is handled twice for a while: so by task."""
     _next: datetime | None = None
     _idle: bool = True
     _full: bool = False
@@ -63,6 +65,7 @@ class Dispatcher:
     async def loop(self) -> None:
         self._loop = asyncio.current_task()
         self.worker.room_made = self._room_made
+        self.worker.doubted = self.wake.set
         # The tick adopts runs of a dead process before `clear` removes what it left behind, which takes longer.
         await self._tidied(self.worker.sweep())
         await self.tick()
@@ -92,6 +95,15 @@ class Dispatcher:
     async def tick(self) -> int:
         """Claim the due items and start handling them; returns how many. Raises ClockSkewed before taking any work."""
         await self.guard.check()
+        try:
+            return await self._pass()
+        except StoreUnavailable:
+            self.worker.doubt()
+            raise
+
+    async def _pass(self) -> int:
+        if await self.worker.give_back(self._items.values()):
+            self._taken = True
         await self._take_back_hung()
         await self._adopt()
         reach = self.worker.active.reach
@@ -126,6 +138,7 @@ class Dispatcher:
         """Claim nothing more, let the handlers under way finish, then end the runs under way."""
         if self._loop is not None:
             self._loop.cancel()
+        await self.handlers.stop()
         await self.handling.all_done()
         await self.worker.stop()
         with suppress(LampError, OSError):  # in case the first tidying was cut short; else the next start does it
@@ -137,7 +150,10 @@ class Dispatcher:
 
     async def _claim(self, room: int) -> review.Taken:
         me, reach = self.worker.me, self.worker.active.reach
-        taken = await self.store.transact(review.take_due, me, self.clock.now(), limit=room, run=self.only, reach=reach)
+        bounded = self.worker.active.bounds_commands
+        taken = await self.store.transact(
+            review.take_due, me, self.clock.now(), limit=room, run=self.only, reach=reach, bounded=bounded
+        )
         crash_point(CrashPoint.ITEM_AFTER_CLAIM)
         return taken
 
@@ -164,15 +180,22 @@ class Dispatcher:
 
     def _hand_over(self, item: Item) -> None:
         task = asyncio.create_task(self.handlers.handle(item), name=f"{item.kind} {item.id}")
+        self._items[task] = item
         self.handling.add(task)
-        task.add_done_callback(lambda _task: self._room_made())
+        task.add_done_callback(self._handled)
+
+    def _handled(self, task: "asyncio.Task[bool]") -> None:
+        del self._items[task]  # before the doubt, which spares what is being handled
+        if not task.cancelled() and task.exception() is None and not task.result():
+            self.worker.doubt()
+        self._room_made()
 
     async def _take_back_hung(self) -> None:
         now = self.clock.monotonic()
         if self._hung_looked is not None and now - self._hung_looked < HUNG_EVERY.total_seconds():
             return
         self._hung_looked = now
-        act = Act(self.worker.me.actor, self.clock.now())
-        count = await self.store.transact(outbox.take_back_hung, ids=self.ids, act=act)
+        ctx = acting(self.worker.me.actor, self.clock.now(), self.ids)
+        count = await self.store.transact(outbox.take_back_hung, ctx=ctx)
         if count:
             log.get().warning("outbox.items_taken_back", count=count)

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lamplighter.daemon.pipeline.agent_job import AgentRuns
-from lamplighter.domain.acts import Act
+from lamplighter.daemon.pipeline.agent_sessions import AgentRuns
 from lamplighter.domain.beads.model import Bead, BeadNotFound, BeadStatus
 from lamplighter.domain.runs.budget import Spent
 from lamplighter.domain.runs.model import Run
@@ -15,8 +14,8 @@ from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.beads import BeadStore
+from lamplighter.services.context import acting
 from lamplighter.services.runs import cooking, finalizing, review
-from lamplighter.store.run_rows import RunRow
 from lamplighter.store.tx import Store, Tx
 
 ACTOR = "finalizer"
@@ -37,11 +36,11 @@ class Finalizer:
         """
         if await self.store.read(_nothing_active):
             return
-        act = Act(ACTOR, self.clock.now())
-        for run in await self.store.transact(review.time_out, ids=self.ids, act=act):
+        ctx = acting(ACTOR, self.clock.now(), self.ids)
+        for run in await self.store.transact(review.time_out, ctx=ctx):
             log.get().info("runs.timed_out", run=run, reason="deadline_exceeded")
         await self.judge()
-        restored = await self.store.transact(review.sweep, ids=self.ids, act=act)
+        restored = await self.store.transact(review.sweep, ctx=ctx)
         if restored:
             log.get().info("outbox.items_restored", count=restored)
 
@@ -50,30 +49,30 @@ class Finalizer:
         if self.agents is None:
             return []
         found = await self.store.read(finalizing.candidates, self.clock.now(), self.agents.active.city.runs)
-        return [row.run.id for row in found if await self._judged(row, self.agents)]
+        return [row.id for row in found if await self._judged(row, self.agents)]
 
-    async def _judged(self, row: RunRow, agents: AgentRuns) -> bool:
+    async def _judged(self, row: Run, agents: AgentRuns) -> bool:
         session = None
-        if row.facts.node == agents.me.node and row.run.session_id is not None:
+        if row.node == agents.me.node and row.session_id is not None:
             try:
                 session = await agents.look(row)
             except LampError as error:
-                log.get().warning("finalizer.cannot_ask", run=row.run.id, error=error.message)
-        policy = finalizing.policy_of(review.snapshots_of(row.run), agents.active.city.runs)
-        spent = Spent(row.facts.tokens or 0, row.run.cost)
-        judged = verdict(row.run, session, self.clock.now(), policy, spent=spent)
-        act = Act(ACTOR, self.clock.now())
-        ended = await self.store.transact(finalizing.settle, row.run.id, judged, ids=self.ids, act=act)
+                log.get().warning("finalizer.cannot_ask", run=row.id, error=error.message)
+        policy = finalizing.policy_of(review.snapshots_of(row), agents.active.city.runs)
+        spent = Spent(row.tokens or 0, row.cost)
+        judged = verdict(row, session, self.clock.now(), policy, spent=spent)
+        ctx = acting(ACTOR, self.clock.now(), self.ids)
+        ended = await self.store.transact(finalizing.settle, row.id, judged, ctx=ctx)
         if ended and not isinstance(judged, Leave):
             state = finalizing.ending_of(judged).state.value
-            log.get().info("finalizer.ended_run", run=row.run.id, verdict=state, reason=judged.reason)
+            log.get().info("finalizer.ended_run", run=row.id, verdict=state, reason=judged.reason)
         return ended
 
     async def end_wisps(self) -> int:
         """End formula runs whose wisp in the city's own store was closed; returns how many."""
         if not await self.store.read(lambda tx: tx.runs.wisps_ended(limit=1)):
             return 0
-        ended = await self.store.transact(cooking.end_wisps, ids=self.ids, act=Act(ACTOR, self.clock.now()))
+        ended = await self.store.transact(cooking.end_wisps, ctx=acting(ACTOR, self.clock.now(), self.ids))
         for run in ended:
             _tell_wisp(run)
         return len(ended)
@@ -92,8 +91,8 @@ class Finalizer:
                 if bead.status is not BeadStatus.CLOSED:
                     continue
                 closed = True
-            act = Act(ACTOR, self.clock.now())
-            ended = await self.store.transact(cooking.end_wisp, run, closed=closed, ids=self.ids, act=act)
+            ctx = acting(ACTOR, self.clock.now(), self.ids)
+            ended = await self.store.transact(cooking.end_wisp, run, closed=closed, ctx=ctx)
             if ended is not None:
                 _tell_wisp(ended)
 

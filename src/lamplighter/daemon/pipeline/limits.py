@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lamplighter.daemon.active_config import ActiveConfig
-from lamplighter.domain.city.sections import Workers
+from lamplighter.domain.city.run_sections import Workers
 from lamplighter.domain.delivery.outbox import ItemKind
 
 
@@ -18,6 +18,8 @@ class ItemGroup(StrEnum):
     NOTIFY = "notify"
 
 
+OWN_LIMITS = frozenset({ItemKind.SEND_NOTICE})
+"""Kinds that wait for no place of their group: each destination of notices has places of its own."""
 GROUP_OF_KIND: Mapping[ItemKind, ItemGroup] = {
     ItemKind.ENQUEUE_ENRICH: ItemGroup.ENRICH,
     ItemKind.ENQUEUE_EXECUTE: ItemGroup.EXECUTE,
@@ -25,6 +27,7 @@ GROUP_OF_KIND: Mapping[ItemKind, ItemGroup] = {
     ItemKind.NOTIFY_RUN_TERMINAL: ItemGroup.NOTIFY,
     ItemKind.NOTIFY_SESSION_COMPLETE: ItemGroup.NOTIFY,
     ItemKind.NOTIFY_AUTOMATION: ItemGroup.NOTIFY,
+    ItemKind.SEND_NOTICE: ItemGroup.NOTIFY,
 }
 
 
@@ -58,7 +61,7 @@ class GroupLimits:
         The limit counts as at least 1, so that claimed items are handled even if it was set to 0 meanwhile.
         """
         group = GROUP_OF_KIND.get(kind)
-        if group is None:
+        if group is None or kind in OWN_LIMITS:
             yield
             return
         freed = self._freed[group]

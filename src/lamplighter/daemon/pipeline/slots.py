@@ -8,6 +8,7 @@ from typing import TypeVar
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.kit.clock import Clock
 from lamplighter.services.runs.workers import StartGrant, Worker
+from lamplighter.store.errors import StoreUnavailable
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -32,6 +33,8 @@ class Slots:
     """Busy runs, and those whose end is being recorded."""
     promised: int = 0
     """Slots reserved by transactions that are firing now and may start runs."""
+    answer_lost: Callable[[], None] = lambda: None
+    """Called when a transaction that fires fails for want of the database: it may have started runs all the same."""
     _pace: float = LONG
     """Moving average of how long commands take, in seconds."""
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
@@ -78,5 +81,7 @@ class Reservation:
         self._room.promised += self._start_grant.room
         return self._start_grant
 
-    def __exit__(self, *_error: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._room.promised -= self._start_grant.room
+        if isinstance(error, StoreUnavailable):
+            self._room.answer_lost()

@@ -1,18 +1,23 @@
 """Reads a session's new output line by line and records the events that its program's preset parses from it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from lamplighter.domain.runs.budget import Spent
+from lamplighter.domain.sessions.circles import Circle, circle_of
 from lamplighter.domain.sessions.model import SessionName
-from lamplighter.domain.sessions.transcript import Parsed, SessionEvent
+from lamplighter.domain.sessions.presets.troubles import Heard
+from lamplighter.domain.sessions.transcript import Parsed, SessionEvent, Text
 from lamplighter.kit.clock import Clock
+from lamplighter.ports.secrets import NoSecrets, SecretSource
 from lamplighter.ports.sessions import KeepsOutput, SessionProvider
 from lamplighter.services.runs import transcripts
 from lamplighter.store.tx import Store
 
 LONGEST_LINE = 1024 * 1024
 MOST_PARTS = 64
+MOST_HELD = 256 * 1024
 
 
 @dataclass
@@ -28,6 +33,15 @@ class Transcript:
     name: SessionName
     position: int = 0
     spent: Spent = field(default_factory=Spent)
+    heard: Heard | None = None
+    """What the program said of failures, if it is known which one it is."""
+    secrets: SecretSource = field(default_factory=NoSecrets)
+    day: Callable[[], str] = lambda: ""
+    """The day that what is used now counts for."""
+    circle: Circle = field(default_factory=Circle)
+    """How often the last call of a tool was made in a row."""
+    silence: datetime | None = None
+    """When it was last heard, in the silence whose end was looked at for a question."""
 
     async def read(self, *, to_the_end: bool = False) -> None:
         """Record the whole lines that have arrived; at the session's end also a last line without a newline."""
@@ -50,13 +64,55 @@ class Transcript:
         used = len(data) if last or len(data) >= LONGEST_LINE else data.rfind(b"\n") + 1
         if not used:
             return
-        events: list[SessionEvent] = []
-        program: str | None = None
-        for line in data[:used].decode(errors="replace").replace("\0", "\ufffd").split("\n"):
-            parsed = self.parse(line)
-            events += parsed.events
-            program = parsed.session_id or program
-        after = max(base + used, 0)
-        batch = transcripts.Batch(self.run, self.session, self.position, after, events, program)
+        read = read_lines(data[:used], self.parse, last=last)
+        if not read.used:
+            return
+        after = max(base + read.used, 0)
+        mask = await self.secrets.mask()
+        events = [_masked(one, mask) for one in read.events]
+        batch = transcripts.Batch(self.run, self.session, self.position, after, events, read.program, self.day())
         self.spent = await self.store.transact(transcripts.record, batch, self.clock.now())
+        self.circle = circle_of(read.events, self.circle)
         self.position = after
+
+
+def _masked(event: SessionEvent, mask: Callable[[str], str]) -> SessionEvent:
+    texts = {key: mask(value) for key, value in vars(event).items() if isinstance(value, str)}
+    made: SessionEvent = replace(event, **texts)  # type: ignore[arg-type]  # each field keeps its type
+    return made
+
+
+@dataclass(frozen=True)
+class LinesRead:
+    """The events of some lines; only the first `used` bytes are done with, the rest is to be read again."""
+
+    events: tuple[SessionEvent, ...]
+    program: str | None
+    used: int
+
+
+def read_lines(data: bytes, parse: Callable[[str], Parsed], *, last: bool) -> LinesRead:
+    """Parse whole lines, joining the pieces of what the program says.
+
+    Unless these are the `last` lines, pieces at their end are left unread until what is said is complete, so that a
+    sentence does not fall apart where a reading happened to stop; more than MOST_HELD bytes are not left unread.
+    """
+    events: list[SessionEvent] = []
+    program: str | None = None
+    at = held_from = held_events = 0
+    joining = False
+    for raw in data.split(b"\n"):
+        parsed = parse(raw.decode(errors="replace").replace("\0", "\ufffd"))
+        program = parsed.session_id or program
+        if parsed.events:
+            said = events[-1] if joining and parsed.is_piece else None
+            if isinstance(said, Text):
+                events[-1] = Text(said.text + "".join(one.text for one in parsed.events if isinstance(one, Text)))
+            else:
+                held_from, held_events = at, len(events)
+                events += parsed.events
+            joining = parsed.is_piece
+        at += len(raw) + 1
+    if joining and not last and at - held_from <= MOST_HELD:
+        return LinesRead(tuple(events[:held_events]), program, held_from)
+    return LinesRead(tuple(events), program, len(data))

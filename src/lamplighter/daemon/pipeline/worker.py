@@ -1,63 +1,61 @@
-"""Runs under way: commands and agents started once, adopted after a crash, stopped when called off, and ended."""
+"""Runs under way in this process: their leases, their slots, and each run's job carried out step by step."""
 
 import asyncio
-import itertools
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
-from enum import StrEnum
+from datetime import datetime, timedelta
 from typing import Any
 
 from lamplighter.daemon.active_config import ActiveConfig, Tasks
-from lamplighter.daemon.pipeline.agent_job import AgentRuns
+from lamplighter.daemon.pipeline.agent_job import AgentSteps
+from lamplighter.daemon.pipeline.agent_sessions import AgentRuns
+from lamplighter.daemon.pipeline.exec_job import ExecSteps, interrupted
+from lamplighter.daemon.pipeline.jobs import Steps, Work, run_of
 from lamplighter.daemon.pipeline.slots import Reservation, Slots
 from lamplighter.daemon.ticks import Waker
-from lamplighter.domain.acts import Act
-from lamplighter.domain.automations.decisions import SkipReason
-from lamplighter.domain.automations.model import ActionKind, Automation, Exec, time_limit
+from lamplighter.domain.automations.model import ActionKind
+from lamplighter.domain.delivery.outbox import STAGES, Item
+from lamplighter.domain.runs.job import (
+    AT_WORK,
+    Broke,
+    Claimed,
+    Message,
+    RunEnded,
+    Step,
+    StepDone,
+    StepFailed,
+    TakenByPerson,
+    TakenOver,
+    ToldToStop,
+    TryAgain,
+    decide,
+    listens,
+)
+from lamplighter.domain.runs.job import Phase as JobPhase
 from lamplighter.domain.runs.lease import LeaseLost
-from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState, Stage
+from lamplighter.domain.runs.model import By, IllegalMove, Mover, Run, Stage
 from lamplighter.kit import log
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
-from lamplighter.kit.errors import LampError, NotFound, Unavailable
+from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
-from lamplighter.ports.commands import Command, CommandEnded, CommandNotStarted, CommandRunner, NoDirectory
+from lamplighter.ports.commands import CommandRunner
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import nodes
+from lamplighter.services import nodes, owners
 from lamplighter.services.automations.firing import ByHand, Fired, run_by_hand
-from lamplighter.services.runs import command_ends, review
+from lamplighter.services.context import Context, acting
+from lamplighter.services.runs import review, taking
 from lamplighter.services.runs.workers import Started
-from lamplighter.store.run_rows import RunRow
 from lamplighter.store.runs import StaleRun
-from lamplighter.store.tx import Store
+from lamplighter.store.tx import Store, Tx
 
 RENEW_EVERY = timedelta(seconds=60)
-PRECHECK = ".precheck"
-GRACE = timedelta(seconds=5)
 SPARED = timedelta(seconds=60)
+STOP_TRIES = 4
 FIRST_WAIT = timedelta(milliseconds=100)
 LONGEST_WAIT = timedelta(seconds=5)
-
-
-class CalledOff(StrEnum):
-    LOST = "lost"  # the run ended, so only its processes must end; or another process of this node holds it now
-    INTERRUPTED = "interrupted"  # this process stops, and ends the run
-
-
-@dataclass
-class _Job:
-    row: RunRow
-    trigger: dict[str, Any] | None = None
-    """The trigger's data for the action, if already known."""
-    task: "asyncio.Task[None] | None" = None
-    called_off: CalledOff | None = None
-    over: bool = False
-    leaving: bool = False
-    """The run has ended or went to another holder, and only clean-up is left: the job can no longer be called off."""
 
 
 @dataclass
@@ -72,24 +70,50 @@ class Worker:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     room_made: Callable[[], None] = lambda: None
     """Called when a slot becomes free: when a run's work is over, and when the worker is done with the run."""
+    doubted: Callable[[], None] = lambda: None
+    """Called when an answer of the database was lost."""
     tasks: Tasks = field(default_factory=Tasks)
+    _doubted_at: datetime | None = None
     _room: Slots = field(init=False)
-    _jobs: dict[str, _Job] = field(default_factory=dict)
+    _works: dict[str, Work] = field(default_factory=dict)
     _renewed: float = 0.0
 
     def __post_init__(self) -> None:
-        self._room = Slots(self.clock)
+        self._room = Slots(self.clock, answer_lost=self.doubt)
 
     @property
     def room(self) -> int:
         return self._room.left
 
     def start_grant(self, most: int) -> Reservation:
-        """Reserve slots for a transaction that fires; see `Slots.reserve`."""
-        return self._room.reserve(self.me, self.active.reach, most)
+        """Reserve slots for a transaction that fires; see `Slots.reserve`. None where runs have to be counted first."""
+        return self._room.reserve(self.me, self.active.reach, 0 if self.active.bounds_commands else most)
 
     def holds(self, run: str) -> bool:
-        return run in self._jobs
+        return run in self._works
+
+    def doubt(self) -> None:
+        """Note that an answer of the database was lost, so that this process may hold work that it does not know of."""
+        self._doubted_at = self.clock.now()
+        self.doubted()
+
+    async def give_back(self, handled: Collection[Item]) -> int:
+        """After a lost answer, give up what this process has on record and does not work on; returns how many runs.
+
+        `handled` are the outbox items at work here. While a transaction fires, nothing is given up: it may just have
+        started runs that are not begun yet.
+        """
+        doubted_at = self._doubted_at
+        if doubted_at is None or self._room.promised:
+            return 0
+        runs = {str(item.payload.get("run")) for item in handled if item.kind in STAGES}
+        held = owners.HeldWork(frozenset(runs | self._works.keys()), frozenset(item.id for item in handled))
+        ctx = acting(self.me.actor, self.clock.now(), self.ids)
+        left = await self.store.transact(owners.give_back, self.me.owner, held, before=doubted_at, ctx=ctx)
+        left.tell(self.me.owner)
+        if self._doubted_at == doubted_at:
+            self._doubted_at = None
+        return left.leases
 
     def listen(self, waker: Waker) -> None:
         waker.watch((review.TAKEN,), self.wake.set, self)
@@ -98,8 +122,8 @@ class Worker:
         await every(lambda: RENEW_EVERY, self.tick, clock=self.clock, wake=self.wake)
 
     async def tick(self) -> None:
-        """Renew the leases, and stop work on runs that have ended or went to another holder."""
-        held = {run: job.row.run.lease.version for run, job in self._jobs.items()}
+        """Renew the leases, and tell the jobs whose run has ended or went to another holder."""
+        held = {run: work.row.lease.version for run, work in self._works.items()}
         if not held:
             return
         now = self.clock.monotonic()
@@ -108,16 +132,35 @@ class Worker:
             self._renewed = now
         else:
             lost = await self.store.read(review.lost_among, held, self.me.owner)
-        for run in lost:
-            self._call_off(run, CalledOff.LOST)
+        at_work = {run: self._works[run] for run in lost if self._awaits(run)}
+        if at_work:
+            for run, fate in (await self.store.read(_fates, at_work)).items():
+                if self._awaits(run) and self._works[run] is at_work[run]:  # newer work has a lease of its own
+                    at_work[run].tell(fate)
+        await self._tell_called()
 
-    async def fire(self, wanted: ByHand, *, act: Act) -> Fired:
+    async def _tell_called(self) -> None:
+        """Tell the jobs whose agent claims a success that is to be verified, or whose run a person takes over."""
+        followed = {run: work for run, work in self._works.items() if self._follows(run, work)}
+        if not followed:
+            return
+        for run, taken in (await self.store.read(lambda tx: tx.runs.called(followed))).items():
+            if self._works.get(run) is followed[run] and self._follows(run, followed[run]):
+                followed[run].tell(TakenByPerson() if taken else Claimed())
+
+    def _follows(self, run: str, work: Work) -> bool:
+        return work.row.action == ActionKind.AGENT and work.job.phase is JobPhase.FOLLOWING and self._awaits(run)
+
+    def _awaits(self, run: str) -> bool:
+        """Whether the run is being worked on and nothing has been told to its job yet."""
+        work = self._works.get(run)
+        return work is not None and work.job.phase in AT_WORK and not work.inbox
+
+    async def fire(self, wanted: ByHand, *, ctx: Context) -> Fired:
         """Fire an automation by hand, and start its run at once if possible. Raises what `run_by_hand` raises."""
         rules = self.active.rules
         with self.start_grant(1) as start_grant:
-            fired = await self.store.transact(
-                run_by_hand, wanted, rules=rules, ids=self.ids, act=act, start_grant=start_grant
-            )
+            fired = await self.store.transact(run_by_hand, wanted, rules=rules, ctx=ctx, start_grant=start_grant)
             self.begin_all([fired.started] if fired.started is not None else [])
         return fired
 
@@ -125,24 +168,24 @@ class Worker:
         for one in started:
             self.begin(one.row, one.trigger)
 
-    def begin(self, row: RunRow, trigger: dict[str, Any] | None = None) -> None:
+    def begin(self, row: Run, trigger: dict[str, Any] | None = None, *, adopted: bool = False) -> None:
         """Start working on a run whose lease this process holds, from the run's current stage."""
-        job = self._jobs[row.run.id] = _Job(row, trigger)
+        work = self._works[row.id] = Work(row, trigger, adopted)
         self._room.busy += 1
         self._room.held += 1
-        job.task = asyncio.create_task(self._work(job), name=row.run.id)
-        job.task.add_done_callback(lambda _task: self._done_with(job))
-        self.tasks.add(job.task)
+        work.task = asyncio.create_task(self._work(work), name=row.id)
+        work.task.add_done_callback(lambda _task: self._done_with(work))
+        self.tasks.add(work.task)
 
     async def adopt(self) -> int:
         """Adopt the running runs of dead processes of this node; returns how many."""
-        now, rigs = self.clock.now(), self.active.rigs
-        if self.room <= 0 or not await self.store.read(lambda tx: tx.runs.has_orphans(self.me.node, now, rigs=rigs)):
+        now, rigs, room = self.clock.now(), self.active.rigs, self.room
+        if room <= 0 or not await self.store.read(lambda tx: tx.runs.has_orphans(self.me.node, now, rigs=rigs)):
             return 0
-        rows = await self.store.transact(review.adopt, self.me, self.clock.now(), limit=self.room, rigs=rigs)
+        rows = await self.store.transact(review.adopt, self.me, self.clock.now(), limit=room, rigs=rigs)
         for row in rows:
-            log.get().info("run.adopted", run=row.run.id, automation=row.run.automation)
-            self.begin(row)
+            log.get().info("run.adopted", run=row.id, automation=row.automation)
+            self.begin(row, adopted=True)
         return len(rows)
 
     async def tidy(self) -> None:
@@ -164,238 +207,198 @@ class Worker:
         cleaning up.
         """
         before = self.clock.now() - (timedelta(0) if await self._alone() else SPARED)
-        held = frozenset(self._jobs)
+        held = frozenset(self._works)
         if self.agents is not None:
             await self.agents.tidy(held, before=before)
         kept = await self.runner.kept()
-        over = await self.store.read(review.over_among, {key.removesuffix(PRECHECK) for key in kept} - held, before)
-        for key in kept:
-            if key.removesuffix(PRECHECK) in over:
-                await self.runner.stop(key, grace=timedelta(0))
-                await self.runner.forget(key)
+        over = await self.store.read(review.over_among, {run_of(key) for key in kept} - held, before)
+        # Together: each looks for its processes, and those that look at the same time share one listing of all.
+        cleared = await asyncio.gather(
+            *(self._cleared(key) for key in kept if run_of(key) in over), return_exceptions=True
+        )
+        for failure in cleared:
+            if failure is not None:
+                raise failure
+
+    async def _cleared(self, key: str) -> None:
+        await self.runner.stop(key, grace=timedelta(0))
+        await self.runner.forget(key)
 
     async def _alone(self) -> bool:
         return await self.store.read(nodes.alone, self.me.owner, self.me.node)
 
     async def stop(self) -> None:
         """End all runs under way as interrupted; a run's processes end before the run."""
-        if self.agents is not None:
-            self.agents.hurry()
-        for run in tuple(self._jobs):
-            self._call_off(run, CalledOff.INTERRUPTED)
+        for work in tuple(self._works.values()):
+            work.tell(ToldToStop())
         await self.tasks.all_done()
 
-    def _call_off(self, run: str, why: CalledOff) -> None:
-        job = self._jobs.get(run)
-        if job is not None and job.called_off is None and job.task is not None and not job.leaving:
-            job.called_off = why
-            job.task.cancel()
+    # ── one job ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _work(self, job: _Job) -> None:
+    async def _work(self, work: Work) -> None:
+        """Carry out one step after another; `decide` says which, after each message."""
+        steps = self._steps_of(work.row)
+        waits = 0
+        while (step := work.job.step) is not None:
+            message = await self._carried_out(work, step, steps)
+            after = decide(work.job, message)
+            if after is work.job:
+                await self._pause(work, waits)
+                waits += 1
+                if not work.inbox:
+                    continue
+                message = work.inbox.popleft()
+                after = decide(work.job, message)
+            if work.cause is None and after.phase not in AT_WORK:
+                self._tell_end(work, message)
+                work.cause = message
+                self._over(work)
+            if after is not work.job:
+                work.job, waits = after, 0
+
+    async def _carried_out(self, work: Work, step: Step, steps: Steps) -> Message:  # noqa: PLR0911  a table of steps
+        """Carry out the step; returns what came of it, or a message that arrived before it."""
+        if work.inbox and listens(work.job):
+            return work.inbox.popleft()
+        match step:
+            case Step.START:
+                return await self._at_work(work, steps.start)
+            case Step.FOLLOW:
+                return await self._at_work(work, steps.follow)
+            case Step.VERIFY:
+                return await self._at_work(work, steps.verify)
+            case Step.RECORD_END:
+                return await self._record_end(work)
+            case Step.HAND_OVER:
+                return await self._hand_over(work)
+            case _:
+                return await self._tidied(work, step, steps)
+
+    async def _at_work(self, work: Work, step: Callable[[Work], Awaitable[Message]]) -> Message:
         try:
-            ending = await self._ending(job)
-            self._over(job)
-            mine = ending is not None and await self._end(job.row, ending)
-            job.leaving = True
-            await (self._forget(job.row) if mine else self._forget_ended(job.row))
-        except asyncio.CancelledError:
-            if job.called_off is None:
-                raise  # this process is being torn down: the next one on this node adopts the run
-            await self._forget_ended(job.row)  # called off while its end was being recorded, or just after
+            return await step(work)
+        except Unavailable as error:
+            log.get().warning("run.waits", run=work.run, error=error.message)
+            return TryAgain()
+        except LeaseLost as error:
+            log.get().info("run.ended_elsewhere", run=work.run, error=error.message)
+            return await self._what_became_of(work)
+        except Exception as error:  # noqa: BLE001  a run must not stay `running` because something here broke
+            log.get().error("run.broke", run=work.run, automation=work.row.automation, exc_info=error)
+            told = error.message if isinstance(error, LampError) else f"{type(error).__name__}: {error}"
+            work.ending = interrupted(told)
+            return Broke()
 
-    def _over(self, job: _Job) -> None:
-        """The work is over and only the end must be recorded: free the job's busy slot, once."""
-        if not job.over:
-            job.over = True
+    async def _tidied(self, work: Work, step: Step, steps: Steps) -> Message:
+        """Carry out a step that stops or frees something; what fails is logged."""
+        try:
+            match step:
+                case Step.LAST_WORDS:
+                    return await steps.last_words(work)
+                case Step.RELEASE:
+                    await steps.release(work)
+                case _:
+                    await steps.stop(work)
+        except Exception as error:
+            if step is Step.TRY_TO_STOP:
+                log.get().warning("run.not_stopped", run=work.run, error=str(error))
+                return StepDone()
+            if not isinstance(error, (LampError, OSError)):
+                raise
+            log.get().warning("run.not_tidied", run=work.run, error=str(error))
+            work.failures += 1
+            return TryAgain() if step is Step.STOP and work.failures < STOP_TRIES else StepFailed()
+        return StepDone()
+
+    async def _record_end(self, work: Work) -> Message:
+        """Record the run's end; the action has run, so its result must not be lost while the database is away."""
+        row, ending = work.row, work.ending
+        assert ending is not None  # noqa: S101  set by whatever led to this step
+        crash_point(CrashPoint.RUN_BEFORE_END)
+        mover = Mover.FINALIZER if ending.stage is Stage.FINALIZER else Mover.WORKER
+        by = By(mover, self.me.actor, row.lease.version)
+        ctx = acting(self.me.actor, self.clock.now(), self.ids)
+        try:
+            if row.action == ActionKind.EXEC:
+                await self.store.transact(review.end_held, row, ending, by, ctx=ctx)
+            else:
+                await self.store.transact(review.end, row.id, ending, by, ctx=ctx)
+        except Unavailable as error:
+            log.get().warning("run.end_waits", error=error.message)
+            return TryAgain()
+        except (LeaseLost, IllegalMove, StaleRun, RunUnknown) as error:
+            log.get().info("run.ended_elsewhere", run=row.id, error=error.message)
+            return await self._what_became_of(work)
+        crash_point(CrashPoint.RUN_AFTER_END)
+        return StepDone()
+
+    async def _hand_over(self, work: Work) -> Message:
+        """Let go of a run that a person has taken: from now on they may open its program."""
+        crash_point(CrashPoint.TAKE_BEFORE_HAND_OVER)
+        ctx = acting(self.me.actor, self.clock.now(), self.ids)
+        try:
+            after = await self.store.transact(taking.hand_over, work.run, work.row.lease.version, ctx=ctx)
+        except Unavailable as error:
+            log.get().warning("run.end_waits", run=work.run, error=error.message)
+            return TryAgain()
+        except (LeaseLost, RunUnknown) as error:
+            log.get().info("run.ended_elsewhere", run=work.run, error=error.message)
+            return await self._what_became_of(work)
+        crash_point(CrashPoint.TAKE_AFTER_HAND_OVER)
+        return RunEnded(completed=after.completion_id is not None) if after.ended else StepDone()
+
+    async def _what_became_of(self, work: Work) -> Message:
+        try:
+            return (await self.store.read(_fates, [work.run]))[work.run]
+        except Unavailable as error:
+            log.get().warning("run.end_waits", error=error.message)
+            return TryAgain()  # then the end is refused once more, and this is asked again
+
+    async def _pause(self, work: Work, waits: int) -> None:
+        await self.clock.wait(work.wake, at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
+        work.wake.clear()
+
+    def _steps_of(self, row: Run) -> Steps:
+        commands = ExecSteps(self.store, self.clock, self.active, self.runner, self._room)
+        if row.action == ActionKind.AGENT and self.agents is not None:
+            return AgentSteps(self.agents, commands)
+        return commands
+
+    def _tell_end(self, work: Work, message: Message) -> None:
+        match message:
+            case RunEnded():
+                log.get().debug("run.let_go", run=work.run)  # an agent that completed its run is the usual case
+            case TakenOver():
+                log.get().info("run.taken_over", run=work.run)
+            case TakenByPerson():
+                log.get().info("run.taken_by_person", run=work.run)
+            case ToldToStop():
+                log.get().info("run.called_off", run=work.run, why="interrupted")
+            case _:
+                pass
+
+    def _over(self, work: Work) -> None:
+        """The work is over and only the last steps are left: free its busy slot, once."""
+        if work.busy:
+            work.busy = False
             self._room.busy -= 1
             self.room_made()
 
-    def _done_with(self, job: _Job) -> None:
-        """Free the job's slots however its task ended; a task cancelled before its first step never ran `_work`."""
-        self._over(job)
+    def _done_with(self, work: Work) -> None:
+        """Free the slots however the task ended; a task cancelled before its first step never ran `_work`."""
+        self._over(work)
         self._room.held -= 1
-        if self._jobs.get(job.row.run.id) is job:  # a newer job of the same run keeps its own entry
-            del self._jobs[job.row.run.id]
+        if self._works.get(work.run) is work:  # newer work on the same run keeps its own entry
+            del self._works[work.run]
         self.room_made()
 
-    async def _ending(self, job: _Job) -> review.Ending | None:
-        """Carry out the job; returns how it ended, or None for a run that this process must not end."""
-        try:
-            return await self._carried_out(job)
-        except asyncio.CancelledError:
-            if job.called_off is None:
-                raise
-            return await self._called_off(job)
-        except Exception as error:  # noqa: BLE001  a run must not stay `running` because something here broke
-            log.get().error("run.broke", run=job.row.run.id, automation=job.row.run.automation, exc_info=error)
-            return await self._broken_off(job, error)
 
-    async def _carried_out(self, job: _Job) -> review.Ending | None:
-        """Carry out the job, waiting while something is unavailable (the database, descriptors).
-
-        A command that is already running is then followed further, not started again.
-        """
-        for waits in itertools.count():
-            try:
-                return await self._carry_out(job)
-            except Unavailable as error:
-                log.get().warning("run.waits", run=job.row.run.id, error=error.message)
-                pause = doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT)
-                await self.clock.wait(asyncio.Event(), at_most=pause)
-        return None
-
-    async def _broken_off(self, job: _Job, error: Exception) -> review.Ending:
-        """Stop the run's processes after an unexpected error; returns the ending that then fails the run."""
-        run = job.row.run.id
-        told = error.message if isinstance(error, LampError) else f"{type(error).__name__}: {error}"
-        try:
-            await self.runner.stop(run + PRECHECK, grace=timedelta(0))
-            await self.runner.stop(run, grace=GRACE)
-            if _is_agent(job.row) and self.agents is not None:
-                await self.agents.release(run)
-        except (LampError, OSError) as failed:
-            log.get().warning("run.not_stopped", run=run, error=str(failed))
-        return review.Ending(RunState.FAILED, "interrupted", Stage.EXECUTION, error=told)
-
-    async def _called_off(self, job: _Job) -> review.Ending | None:
-        run = job.row.run.id
-        if job.called_off is CalledOff.LOST and await self._runs_on(run):
-            log.get().info("run.taken_over", run=run)
-            return None  # another process of this node took the run over, with its processes
-        grace = min(GRACE, self.active.city.daemon.shutdown_timeout)
-        await self.runner.stop(run + PRECHECK, grace=timedelta(0))
-        if _is_agent(job.row) and self.agents is not None:
-            tail = await self._call_off_agent(job, self.agents, grace)
-        else:
-            tail = await self.runner.tail(run)
-            await self.runner.stop(run, grace=grace)
-        if job.called_off is CalledOff.LOST:
-            log.get().debug("run.let_go", run=run)  # an agent that completed its run is the usual case
-            if not _is_agent(job.row):
-                await self.store.transact(review.keep_output, run, command_ends.clean(tail))
-            return None
-        log.get().info("run.called_off", run=run, why=job.called_off)
-        error = "the city was stopped while it ran"
-        return review.Ending(
-            RunState.FAILED, "interrupted", Stage.EXECUTION, error=error, output_tail=command_ends.clean(tail)
-        )
-
-    async def _call_off_agent(self, job: _Job, agents: AgentRuns, grace: timedelta) -> str:
-        """Returns the session's output tail. An interrupted run's session is released here, before the run ends.
-
-        A lost run's session is released afterwards, by `_forget_ended`.
-        """
-        run = job.row.run.id
-        tail = await agents.tail(run)
-        if job.called_off is CalledOff.INTERRUPTED:
-            await agents.release(run, grace=grace)
-        return tail
-
-    async def _carry_out(self, job: _Job) -> review.Ending | None:
-        """Run the precheck and the action; returns how the run ended, or None for an agent run ended elsewhere."""
-        row = job.row
-        automation = review.snapshots_of(row.run)
-        try:
-            precheck = automation.policies.precheck
-            if precheck is not None and row.run.session_id is None:
-                ending = command_ends.after_precheck(await self._run(job, automation, precheck, PRECHECK))
-                if ending is not None:
-                    return ending
-            crash_point(CrashPoint.RUN_AFTER_START)
-            if _is_agent(row) and self.agents is not None:
-                return await self.agents.work(row)
-            if not isinstance(automation.action, Exec):
-                return review.Ending(RunState.FAILED, "no_command", Stage.EXECUTION)
-            ended = await self._run(job, automation, automation.action.command)
-            return command_ends.after(row.run, ended, self.clock.now())
-        except (NoDirectory, NotFound) as error:
-            return review.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
-        except CommandNotStarted as error:
-            log.get().warning("run.not_started", run=row.run.id, automation=row.run.automation, error=error.message)
-            return review.Ending(RunState.FAILED, "not_started", Stage.EXECUTION, error=error.message)
-
-    async def _run(self, job: _Job, automation: Automation, line: str, suffix: str = "") -> CommandEnded:
-        row = job.row
-        trigger = job.trigger or await self.store.read(review.trigger_of, row)
-        limit = time_limit(automation, self.active.rules.cap)
-        env = self.active.env_of(row.facts.rig) | {
-            "LAMP_RUN_ID": row.run.id,
-            "LAMP_AUTOMATION": row.run.automation,
-            "LAMP_ACTOR": f"automation:{row.run.automation}",
-        }
-        if automation.path is not None:
-            env["AUTOMATION_DIR"] = automation.path.rpartition("/")[0]
-        command = Command(
-            key=row.run.id + suffix,
-            line=line,
-            work_dir=self.active.dir_of(row.facts.rig),
-            limit=command_ends.until_deadline(row.run, limit or timedelta(minutes=5)),
-            env=env,
-            files={"LAMP_TRIGGER_FILE": json.dumps(trigger)},
-        )
-        return await self._room.run(self.runner.run, command)
-
-    async def _end(self, row: RunRow, ending: review.Ending) -> bool:
-        """Record the run's end; False if another process has ended the run or taken it over."""
-        crash_point(CrashPoint.RUN_BEFORE_END)
-        mover = Mover.FINALIZER if ending.stage is Stage.FINALIZER else Mover.WORKER
-        by = By(mover, self.me.actor, row.run.lease.version)
-
-        try:
-            await self._write_end(row, ending, by)
-        except (LeaseLost, IllegalMove, StaleRun, RunUnknown) as error:
-            log.get().info("run.ended_elsewhere", run=row.run.id, error=error.message)
-            return False
-        crash_point(CrashPoint.RUN_AFTER_END)
-        return True
-
-    async def _write_end(self, row: RunRow, ending: review.Ending, by: By) -> None:
-        """Record the end, waiting while the database is away: the action has run, so its result must not be lost."""
-        for waits in range(1_000_000):
-            act = Act(self.me.actor, self.clock.now())
-            try:
-                if row.facts.action == ActionKind.EXEC:
-                    await self.store.transact(review.end_held, row, ending, by, ids=self.ids, act=act)
-                else:
-                    await self.store.transact(review.end, row.run.id, ending, by, ids=self.ids, act=act)
-            except Unavailable as error:
-                log.get().warning("run.end_waits", error=error.message)
-                await self.clock.wait(asyncio.Event(), at_most=doubling(waits, first=FIRST_WAIT, most=LONGEST_WAIT))
-            else:
-                return
-
-    async def _forget_ended(self, row: RunRow) -> None:
-        if not await self._runs_on(row.run.id):
-            await self._forget(row)
-
-    async def _runs_on(self, run: str) -> bool:
-        states = await self.store.read(lambda tx: tx.runs.states([run]))
-        return run in states and states[run][0] is RunState.RUNNING
-
-    async def _forget(self, row: RunRow) -> None:
-        run = row.run.id
-        try:
-            if _is_agent(row) and self.agents is not None:
-                await self._release(run, self.agents)
-            else:
-                await self.runner.forget(run)
-            await self.runner.forget(run + PRECHECK)
-        except (LampError, OSError) as error:
-            log.get().warning("run.not_tidied", run=run, error=str(error))
-
-    async def _release(self, run: str, agents: AgentRuns) -> None:
-        """Release an ended run's session; the program of a completed run may finish first.
-
-        A run that has not ended went to another holder and keeps its session.
-        """
-        row = await self.store.read(lambda tx: tx.runs.get(run))
-        if row is not None and not row.run.ended:
-            return
-        if row is not None and row.run.completion_id is not None:
-            await agents.stop_after_grace(run)
-        else:
-            await agents.release(run)
-
-
-def _is_agent(row: RunRow) -> bool:
-    return row.facts.action == ActionKind.AGENT
+def _fates(tx: Tx, runs: Iterable[str]) -> dict[str, Message]:
+    """What became of runs that are no longer this process's: ended, or taken over by another one."""
+    rows = {run: tx.runs.get(run) for run in runs}
+    return {
+        run: TakenOver()
+        if row is not None and not row.ended
+        else RunEnded(completed=row is not None and row.completion_id is not None)
+        for run, row in rows.items()
+    }

@@ -1,11 +1,10 @@
-"""Decisions by policy: whether an automation may fire, overlap, retry or be disabled, and when silence is reported."""
+"""Decisions by policy: what blocks an automation, when it is retried or disabled, and when silence is reported."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from lamplighter.domain.automations.policies import Overlap, Retry
+from lamplighter.domain.automations.policies import Retry
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.records import record
 
@@ -23,6 +22,9 @@ class SkipReason(StrEnum):
     MISSED = "missed"
     NOTHING_TO_DO = "nothing_to_do"
     PROJECT_MISSING = "project_missing"
+    LOGIN = "login"
+    PROVIDER_LIMIT = "provider_limit"
+    BUDGET = "budget"
 
 
 class Outcome(StrEnum):
@@ -68,44 +70,11 @@ def blocked_by(switches: Switches, *, by_hand: bool = False) -> SkipReason | Non
 
 @dataclass(frozen=True)
 class ActiveRun:
+    """A run that has not ended; one that a person has taken has no deadline as long as that is so."""
+
     id: str
     deadline_at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Go:
-    """Fire, after cancelling the runs in `replaces`."""
-
-    replaces: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SkipSlot:
-    reason: SkipReason
-    run: str
-
-
-@dataclass(frozen=True)
-class Hold:
-    """Leave the trigger due and check it again when `run` ends; everything that waited then becomes one run."""
-
-    run: str
-
-
-def overlap(policy: Overlap, active: Iterable[ActiveRun], now: datetime) -> Go | SkipSlot | Hold:
-    """A run past its deadline does not count: a run that never ends must not block the automation for ever."""
-    live = [run.id for run in active if run.deadline_at is None or run.deadline_at > now]
-    if not live:
-        return Go()
-    match policy:
-        case Overlap.SKIP:
-            return SkipSlot(SkipReason.OVERLAP, live[0])
-        case Overlap.QUEUE:
-            return Hold(live[0])
-        case Overlap.ALLOW:
-            return Go()
-        case Overlap.REPLACE:
-            return Go(tuple(live))
+    taken: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +90,18 @@ def retry(policy: Retry, outcome: Outcome, attempt: int, now: datetime) -> Retry
     if outcome not in {Outcome.FAILED, Outcome.TIMED_OUT} or attempt >= policy.count:
         return None
     return RetryAt(now + doubling(attempt, first=policy.backoff, most=policy.most), attempt + 1)
+
+
+START_AGAIN = 3
+"""So often a run of which nothing ran is tried again, whatever its policy says."""
+_START_PAUSE, _LONGEST_START_PAUSE = timedelta(seconds=5), timedelta(seconds=20)
+
+
+def start_again(attempt: int, now: datetime) -> RetryAt | None:
+    """When to try again what could not be started: what was in the way is mostly over soon. None after the last try."""
+    if attempt >= START_AGAIN:
+        return None
+    return RetryAt(now + doubling(attempt, first=_START_PAUSE, most=_LONGEST_START_PAUSE), attempt + 1)
 
 
 @dataclass(frozen=True)

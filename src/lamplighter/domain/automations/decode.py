@@ -1,7 +1,7 @@
 """Decodes definitions from any source: a file's table or a JSON body gives an Automation, or all its problems."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,19 +13,31 @@ from lamplighter.domain.automations.model import (
     ActionKind,
     AgentAction,
     Automation,
+    Effort,
     Exec,
     Formula,
     Mode,
     Strategy,
+    Trigger,
 )
+from lamplighter.domain.automations.policies import Budget, Policies
 from lamplighter.domain.automations.reading import Problem, Reader
 from lamplighter.domain.automations.shape import flattened, shape_key
 from lamplighter.kit.nearest import did_you_mean
 from lamplighter.kit.schedule import zone_named
 
 LONGEST_NAME = 200
-LONGEST_PROMPT = 8000
+LONGEST_PROMPT = 100_000
+"""Bytes of a prompt in the definition itself, which every run keeps a copy of; files may be longer."""
 
+_REASONS = {
+    "name": "is the name of the file's directory; leave it out",
+    "trigger": "is how later versions of Gas City write `gate`; write it so",
+}
+_OF_CONVERSATION = (
+    "path", "configuration", "strategy", "configurations", "fallback", "preset", "fallback_preset", "fallback_model",
+)  # fmt: skip
+_OF_AGENT = (*_OF_CONVERSATION, "model", "mode", "effort")
 _BAD_IN_NAME = re.compile(r"[/:\\\x00-\x1f\x7f]")
 
 
@@ -56,6 +68,8 @@ def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid
     table = whole.part("automation")
     if table is None and not whole.problems:
         others = did_you_mean("automation", map(str, tree))
+        if "order" in tree:
+            others = "; `[order]` is how later versions of Gas City write it"
         whole.problem("automation", f"the file has no `[automation]` table{others}")
     whole.refuse_unknown()
     if table is None:
@@ -91,6 +105,17 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     policies = read_policies(table)
     if policies.idle_timeout is not None and isinstance(action, Exec | Formula):
         table.problem("idle_timeout", f"goes with `agent` only; `{action.kind}` has its `timeout`")
+    if policies.env and isinstance(action, Formula):
+        table.problem("env", "goes with `agent` and `exec`; a formula starts no program")
+    if policies.stuck_after is not None and isinstance(action, Exec | Formula):
+        table.problem("stuck_after", f"goes with `agent` only; `{action.kind}` calls no tools")
+    if isinstance(action, Exec | Formula) and any(one.continue_by for one in triggers):
+        table.problem("continue_by", f"goes with `agent` only; `{action.kind}` has no conversation to go on with")
+    _check_spoken(table, action, triggers, policies)
+    _check_verify(table, action, policies)
+    _check_approve(table, action, policies)
+    if policies.budget != Budget() and isinstance(action, Exec | Formula) and not table.tolerant:
+        table.problem("budget", f"goes with `agent` only; `{action.kind}` has its `timeout`")
     description = table.raw("description")
     if description is not None and not isinstance(description, str):
         table.problem("description", "takes a text in quotes")
@@ -98,12 +123,56 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     timezone = table.text("timezone")
     if timezone is not None:
         table.parsed("timezone", timezone, zone_named)
-    table.refuse_unknown(TRIGGER_KEYS, {"name": "is the name of the file's directory; leave it out"})
+    table.refuse_unknown(TRIGGER_KEYS, _REASONS)
     if table.problems or action is None:
         return Invalid(name, tuple(table.problems))
     return Automation(
         name, action, triggers, rig, description or "", enabled, timezone, policies, origin.source, origin.path
     )
+
+
+def _check_spoken(table: Reader, action: Action | None, triggers: Sequence[Trigger], policies: Policies) -> None:
+    """What a conversation that exists, or an agent that runs, has of its own cannot be chosen once more."""
+    if table.tolerant or not isinstance(action, AgentAction) or (action.session is None and action.agent is None):
+        return
+    key = "agent" if action.session is None else "session"
+    if action.session is not None and action.agent is not None:
+        table.problem("agent.agent", "`session` and `agent` are both given; a run speaks into one of them")
+        return
+    if any(one.continue_by for one in triggers):
+        table.problem("continue_by", f"goes without `agent.{key}`, which names the conversation for all triggers")
+    if action.agent is None:
+        return
+    if policies.approve is not None:
+        table.problem("approve", "goes without `agent.agent`: an agent that runs keeps the mode it was started in")
+    if policies.env:
+        table.problem("env", "goes without `agent.agent`: an agent that runs has its own environment")
+    if policies.stuck_after is not None:
+        table.problem("stuck_after", "goes without `agent.agent`: the tools that an agent calls are not told")
+    for name in ("cost", "tokens", "day_cost", "day_tokens"):
+        if getattr(policies.budget, name) is not None:
+            table.problem(f"budget.{name}", "goes without `agent.agent`: what an agent uses is not counted by run")
+
+
+def _check_verify(table: Reader, action: Action | None, policies: Policies) -> None:
+    if policies.verify is None:
+        for name in ("verify_timeout", "rounds"):
+            if getattr(policies, name) is not None:
+                table.problem(name, "goes with `verify` only, and there is none")
+    elif isinstance(action, Formula):
+        table.problem("verify", "goes with `agent` and `exec`; a formula's run ends when its wisp is closed")
+    elif isinstance(action, Exec) and policies.rounds is not None:
+        table.problem("rounds", "goes with `agent` only; a command cannot be told what to mend")
+
+
+def _check_approve(table: Reader, action: Action | None, policies: Policies) -> None:
+    if policies.approve is None or action is None:
+        return
+    if not isinstance(action, AgentAction):
+        table.problem("approve", f"goes with `agent` only; `{action.kind}` makes no plan")
+    elif action.mode is Mode.PLAN:
+        told = "is what the agent may do once its plan is approved; in `plan` it would only plan again"
+        table.problem("agent.mode", told)
 
 
 def _name(table: Reader, origin: Origin) -> str:
@@ -157,8 +226,9 @@ def _variables(table: Reader) -> dict[str, str]:
 
 def _agent(table: Reader) -> AgentAction:
     prompt = table.text("prompt", longest=LONGEST_PROMPT)
-    if prompt is None and not any(one.key == table.key("prompt") for one in table.problems):
-        table.problem("prompt", "is missing")
+    prompt_file = table.text("prompt_file")
+    if prompt is None and prompt_file is None and not any(one.key == table.key("prompt") for one in table.problems):
+        table.problem("prompt", "is missing: write one, or name a file with `prompt_file`")
     action = AgentAction(
         prompt=prompt or "",
         path=_path(table),
@@ -168,10 +238,26 @@ def _agent(table: Reader) -> AgentAction:
         fallback=table.text("fallback"),
         preset=table.text("preset"),
         model=table.text("model"),
-        mode=table.choice("mode", Mode) or Mode.FULL_ACCESS,
+        mode=table.choice("mode", Mode),
+        effort=table.choice("effort", Effort),
+        prompt_file=prompt_file,
+        includes=table.texts("includes"),
+        fallback_preset=table.text("fallback_preset"),
+        fallback_model=table.text("fallback_model"),
+        session=table.text("session"),
+        agent=table.text("agent"),
     )
+    for key, taken in (("session", _OF_CONVERSATION), ("agent", _OF_AGENT)):
+        if getattr(action, key) is not None and not table.tolerant:
+            for name in taken:
+                if table.has(name):
+                    table.problem(name, f"goes without `{key}`, which says where and with what it works")
     if action.strategy is Strategy.AGENT_DECIDE and not action.configurations:
         table.problem("configurations", "names what `agent_decide` may choose from; it is empty")
+    if action.strategy is Strategy.FIXED and not table.tolerant:
+        for name in ("configurations", "fallback"):
+            if table.has(name):
+                table.problem(name, 'goes with `strategy = "agent_decide"` only; `configuration` names the one to use')
     table.refuse_unknown()
     return action
 

@@ -21,8 +21,10 @@ from lamplighter.domain.automations.model import (
     Webhook,
 )
 from lamplighter.domain.automations.reading import Reader
+from lamplighter.domain.delivery_fields import FILTERS, LEVELS, MIN_LEVEL
 from lamplighter.kit.clock import from_rfc3339
 from lamplighter.kit.cron import parse_cron
+from lamplighter.kit.nearest import did_you_mean
 from lamplighter.kit.schedule import WEEKDAYS, Daily, Hourly, Once, Weekly
 
 LARGEST_BATCH = 1000
@@ -32,13 +34,15 @@ _KEYS: dict[TriggerKind, frozenset[str]] = {
     TriggerKind.CRON: frozenset({"schedule"}),
     TriggerKind.SCHEDULE: frozenset({"cadence", "hour", "minute", "weekday", "at"}),
     TriggerKind.CONDITION: frozenset({"check", "interval", "check_timeout"}),
-    TriggerKind.EVENT: frozenset({"on", "match", "batch"}),
-    TriggerKind.WEBHOOK: frozenset({"connection", "events", "match"}),
-    TriggerKind.MANUAL: frozenset(),
+    TriggerKind.EVENT: frozenset({"on", "match", "batch", "continue_by"}),
+    TriggerKind.WEBHOOK: frozenset({"connection", "events", "match", "filter", "gather", "gather_most", "continue_by"}),
+    TriggerKind.MANUAL: frozenset({"continue_by"}),
 }
 TRIGGER_KEYS = frozenset({"gate", "triggers"}).union(*_KEYS.values())
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PATH = re.compile(r"payload(\.[A-Za-z0-9_-]+)+|subject")
+LONGEST_PATH = 200
 _EVENT_TYPE = re.compile(r"\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?")
 
 
@@ -47,6 +51,14 @@ class Cadence(StrEnum):
     DAILY = "daily"
     WEEKLY = "weekly"
     ONCE = "once"
+
+
+_OF_CADENCE: dict[Cadence, frozenset[str]] = {
+    Cadence.HOURLY: frozenset({"minute"}),
+    Cadence.DAILY: frozenset({"hour", "minute"}),
+    Cadence.WEEKLY: frozenset({"weekday", "hour", "minute"}),
+    Cadence.ONCE: frozenset({"at"}),
+}
 
 
 def read_triggers(table: Reader, now: datetime | None) -> tuple[Trigger, ...]:
@@ -76,7 +88,14 @@ def _add(triggers: list[Trigger], table: Reader, now: datetime | None, given: st
         table.problem("id", f"`{given}` is not a name; use letters, digits, `-` and `_`")
     if given is not None and given in taken:
         table.problem("id", f"`{given}` is the name of another trigger of this automation")
-    triggers.append(Trigger(given or _free(gate.kind.value, taken), gate))
+    triggers.append(Trigger(given or _free(gate.kind.value, taken), gate, _continue_by(table)))
+
+
+def _continue_by(table: Reader) -> str | None:
+    path = table.text("continue_by", longest=LONGEST_PATH)
+    if path is not None and not _PATH.fullmatch(path):
+        table.problem("continue_by", f"`{path}` is not the path of a value; write one such as `payload.issue.number`")
+    return path
 
 
 def _free(kind: str, taken: set[str]) -> str:
@@ -94,8 +113,7 @@ def _gate(table: Reader, now: datetime | None) -> Gate | None:
     kind = table.choice(name, TriggerKind)
     if kind is None:
         return None
-    if kind is not TriggerKind.MANUAL:
-        _refuse_foreign(table, kind)
+    _refuse_foreign(table, kind)
     return _READ[kind](table, now)
 
 
@@ -143,16 +161,27 @@ def _event(table: Reader, _now: datetime | None) -> Gate | None:
 
 def _webhook(table: Reader, _now: datetime | None) -> Gate | None:
     connection = _required(table, "connection", TriggerKind.WEBHOOK)
-    events, match = table.texts("events"), _match(table)
-    return None if connection is None else Webhook(connection, events, match)
+    events, match, wanted = table.texts("events"), _match(table), _match(table, "filter")
+    for name in wanted:
+        if name not in FILTERS:
+            table.problem(f"filter.{name}", f"is no filter{did_you_mean(name, FILTERS)}")
+    level = wanted.get(MIN_LEVEL, LEVELS[0])
+    if level not in LEVELS:
+        table.problem(f"filter.{MIN_LEVEL}", f"is one of {', '.join(LEVELS)}")
+    gather, most = table.duration("gather"), table.duration("gather_most")
+    if most is not None and gather is None:
+        table.problem("gather_most", "goes with `gather` only, and there is none")
+    elif most is not None and gather is not None and most < gather:
+        table.problem("gather_most", "is shorter than `gather`")
+    return None if connection is None else Webhook(connection, events, match, wanted, gather, most)
 
 
-def _match(table: Reader) -> Mapping[str, Any]:
-    found = table.mapping("match")
+def _match(table: Reader, key: str = "match") -> Mapping[str, Any]:
+    found = table.mapping(key)
     for path, wanted in found.items():
         for one in wanted if isinstance(wanted, list | tuple) else [wanted]:
             if not isinstance(one, str | int | float | bool):
-                table.problem(f"match.{path}", "takes a text, a number, true or false, or a list of them")
+                table.problem(f"{key}.{path}", "takes a text, a number, true or false, or a list of them")
     return found
 
 
@@ -160,6 +189,10 @@ def _schedule(table: Reader, now: datetime | None) -> Gate | None:
     if not table.has("cadence"):
         table.problem("cadence", f"is missing; it is one of {', '.join(Cadence)}")
     cadence = table.choice("cadence", Cadence)
+    if cadence is not None:
+        for name in sorted(_KEYS[TriggerKind.SCHEDULE] - _OF_CADENCE[cadence] - {"cadence"}):
+            if table.has(name):
+                table.problem(name, f"has no meaning for the cadence `{cadence}`; leave it out")
     if cadence is Cadence.ONCE:
         return _once(table, now)
     minute, hour = table.integer("minute", 0, 59) or 0, table.integer("hour", 0, 23) or 0

@@ -1,14 +1,17 @@
 """Which events open an event gate: by type and by payload, without loops."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from lamplighter.domain.automations.model import Event, Webhook
+from lamplighter.domain.delivery_fields import MIN_LEVEL, below_level
 
 DEEPEST_CHAIN = 8
+LONGEST_SAID = 80
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def matches(gate: Event, event: SeenEvent) -> bool:
 
 def loops(event: SeenEvent, automation: str) -> bool:
     """Whether this automation led to the event, or its chain is too long; such an event must not open the gate."""
-    return automation in event.causes or len(event.causes) >= DEEPEST_CHAIN
+    return chain_loops(event.causes, automation)
 
 
 def type_matches(pattern: str, event_type: str) -> bool:
@@ -73,13 +76,49 @@ def type_matches(pattern: str, event_type: str) -> bool:
 
 
 def delivery_matches(gate: Webhook, event_type: str, payload: Mapping[str, Any]) -> bool:
-    named = not gate.events or any(type_matches(one, event_type) for one in gate.events)
-    return named and payload_matches(gate.match, payload)
+    return not undelivered(gate, event_type, payload, {})
+
+
+def undelivered(gate: Webhook, event_type: str, payload: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+    """Which rule of the trigger keeps a delivery from it, in words; empty if none does.
+
+    `pull_request` means every event of that kind, as `pull_request.*` does.
+    """
+    named = [one for one in gate.events if type_matches(one, event_type) or event_type.startswith(f"{one}.")]
+    if gate.events and not named:
+        return f"events: `{event_type}` is none of {', '.join(gate.events)}"
+    wanted = {name: value for name, value in gate.filter.items() if name != MIN_LEVEL}
+    if told := unmatched(wanted, fields):
+        return f"filter: {told}"
+    if MIN_LEVEL in gate.filter and below_level(gate.filter[MIN_LEVEL], fields.get("level")):
+        return f"filter: `level` is {fields.get('level')}; wanted is at least {gate.filter[MIN_LEVEL]}"
+    told = unmatched(gate.match, payload)
+    return f"match: {told}" if told else ""
+
+
+def chain_loops(causes: Sequence[str], automation: str) -> bool:
+    """Whether this automation is among the causes of something, or their chain is too long."""
+    return automation in causes or len(causes) >= DEEPEST_CHAIN
 
 
 def payload_matches(wanted: Mapping[str, Any], payload: Mapping[str, Any]) -> bool:
     """Whether every path has its wanted value. A list in `wanted` gives alternatives; texts may use shell wildcards."""
     return all(_one_matches(expected, _at(payload, path)) for path, expected in wanted.items())
+
+
+def unmatched(wanted: Mapping[str, Any], payload: Mapping[str, Any]) -> str:
+    """The first path that has not its wanted value, in words; empty if every one has."""
+    for path, expected in wanted.items():
+        actual = _at(payload, path)
+        if not _one_matches(expected, actual):
+            has = "is not there" if not actual else f"is {', '.join(_said(one) for one in actual[:3])}"
+            return f"`{path}` {has}; wanted is {_said(expected)}"
+    return ""
+
+
+def _said(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST_SAID else f"{text[:LONGEST_SAID]}…"
 
 
 def _one_matches(expected: Any, actual: list[Any]) -> bool:

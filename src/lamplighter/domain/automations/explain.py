@@ -27,13 +27,16 @@ _SKIPPED = {
     SkipReason.MISSED: "nothing could fire at its time and it was too late afterwards",
     SkipReason.NOTHING_TO_DO: "its precheck found nothing to do",
     SkipReason.PROJECT_MISSING: "its directory was not there",
+    SkipReason.BUDGET: "a budget of the day was used up",
 }
 
 
 @dataclass(frozen=True)
 class LastRun:
+    """`said` is its state in a sentence, such as `has failed`."""
+
     id: str
-    state: str
+    said: str
     at: datetime
     reason: str = ""
 
@@ -43,6 +46,16 @@ class LastSkip:
     at: datetime
     reason: SkipReason
     count: int = 1
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """The newest event of a trigger's type, which came and did not open its gate."""
+
+    seq: int
+    type: str
+    at: datetime
+    why: str
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,12 @@ class Situation:
     last_run: LastRun | None = None
     last_skip: LastSkip | None = None
     active: tuple[ActiveRun, ...] = ()
+    waits_for: str = ""
+    """What the first of them waits for before it can start."""
+    used_up: str = ""
+    """The budget of the day that leaves nothing for one more run."""
     clock_set_back: ClockSetBack | None = None
+    passed_over: Mapping[str, PassedOver] = field(default_factory=dict)
 
 
 def explain(situation: Situation) -> tuple[str, ...]:
@@ -86,17 +104,28 @@ def _standing(situation: Situation) -> Iterator[str]:
         yield _BLOCKED.get(situation.blocked, f"It is held back: {situation.blocked}.")
     if situation.disabled_reason:
         yield f"It was disabled because {situation.disabled_reason}."
+    if situation.used_up:
+        yield f"Nothing fires until midnight in the city's zone: {situation.used_up}"
     if situation.active:
         run = situation.active[0].id
-        match situation.automation.policies.overlap:
-            case Overlap.SKIP:
-                yield f"Run {run} is under way; a time that comes meanwhile is skipped (overlap = skip)."
-            case Overlap.QUEUE:
-                yield f"Run {run} is under way; what comes meanwhile waits for its end (overlap = queue)."
-            case Overlap.ALLOW:
-                yield f"Run {run} is under way; the next one starts beside it (overlap = allow)."
-            case Overlap.REPLACE:
-                yield f"Run {run} is under way; the next one replaces it (overlap = replace)."
+        if situation.waits_for:
+            yield f"Run {run} waits: {situation.waits_for}"
+        yield _overlapping(situation, run)
+
+
+def _overlapping(situation: Situation, run: str) -> str:
+    taken = next((one.id for one in situation.active if one.taken), None)
+    match situation.automation.policies.overlap:
+        case Overlap.SKIP:
+            return f"Run {run} is under way; a time that comes meanwhile is skipped (overlap = skip)."
+        case Overlap.QUEUE:
+            return f"Run {run} is under way; what comes meanwhile waits for its end (overlap = queue)."
+        case Overlap.ALLOW:
+            return f"Run {run} is under way; the next one starts beside it (overlap = allow)."
+        case Overlap.REPLACE if taken is not None:
+            return f"A person has taken run {taken}, which is not replaced: a time that comes meanwhile is skipped."
+        case Overlap.REPLACE:
+            return f"Run {run} is under way; the next one replaces it (overlap = replace)."
 
 
 def _clock(situation: Situation) -> Iterator[str]:
@@ -123,17 +152,26 @@ def _triggers(situation: Situation) -> Iterator[str]:
                 held = ", but it is held back" if situation.blocked else ""
                 yield f"{told} is due{held}: {reason}."
             case NotDue(reason=reason, next_due_at=at):
-                yield f"{told} is not due: {reason}.{_next(at, situation)}"
+                yield f"{told} is not due: {reason}.{_next(at, situation, told='remaining' in reason)}"
+                yield from _passed_over(trigger.id, situation)
             case None:
                 state = situation.states.get(trigger.id)
                 yield f"{told} has not been looked at yet.{_next(state.next_due_at if state else None, situation)}"
 
 
-def _next(at: datetime | None, situation: Situation) -> str:
+def _passed_over(trigger: str, situation: Situation) -> Iterator[str]:
+    event = situation.passed_over.get(trigger)
+    if event is not None:
+        at = _time(event.at, situation.zone)
+        yield f"The last {event.type} event (seq {event.seq}, {at}) came and did not open it: {event.why}."
+
+
+def _next(at: datetime | None, situation: Situation, *, told: bool = False) -> str:
+    """`told`: how long that is was said already."""
     if at is None:
         return ""
     away = at - situation.now
-    soon = f", in {format_duration(away - away % _SECOND)}" if away >= _SECOND else ""
+    soon = f", in {format_duration(away - away % _SECOND)}" if away >= _SECOND and not told else ""
     return f" It comes next at {_time(at, situation.zone)}{soon}."
 
 
@@ -142,15 +180,16 @@ def _history(situation: Situation) -> Iterator[str]:
     if run is None:
         yield "It has not run yet."
     else:
-        why = f" ({run.reason})" if run.reason else ""
-        yield f"It last ran at {_time(run.at, situation.zone)}: run {run.id} is {run.state}{why}."
+        why = f" ({run.reason.replace('_', ' ')})" if run.reason else ""
+        yield f"It last ran at {_time(run.at, situation.zone)}: run {run.id} {run.said}{why}."
     if skip is not None and (run is None or skip.at > run.at):
         times = f", {skip.count} times" if skip.count > 1 else ""
         why = _SKIPPED.get(skip.reason) or skip.reason.replace("_", " ")
         yield f"It last passed over a time at {_time(skip.at, situation.zone)}{times}: {why}."
     limit = situation.automation.policies.auto_disable_after
     if situation.failures and limit:
-        yield f"It has failed {situation.failures} times in a row; at {limit} it is disabled."
+        often = "once" if situation.failures == 1 else f"{situation.failures} times in a row"
+        yield f"It has failed {often}; at {limit} it is disabled."
 
 
 def _time(at: datetime, zone: ZoneInfo) -> str:

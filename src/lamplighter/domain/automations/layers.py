@@ -21,6 +21,8 @@ OVERRIDABLE = frozenset({"enabled", "gate", "interval", "schedule", "check", "on
 
 _NOT_HERE = "cannot be overridden; put a definition of the same name into a higher layer"
 
+_IN_FILE = "change them in its file"
+
 
 @dataclass(frozen=True)
 class Found:
@@ -155,10 +157,19 @@ def _decoded(slot: _Slot, overrides: list[Override], problems: list[FileProblem]
 def _overridden(tree: Mapping[str, Any], override: Override, origin: Origin) -> Automation | tuple[Problem, ...]:
     known = Reader(override.keys(), "")
     known.refuse_unknown(OVERRIDABLE, dict.fromkeys(("exec", "formula", "agent", "description", "triggers"), _NOT_HERE))
+    several = _triggers_of(tree)
+    if several > 1:
+        for key in sorted(TRIGGER_KEYS & set(override.keys())):
+            known.problem(key, f"the automation has {several} triggers, and this would not say which; {_IN_FILE}")
     if known.problems:
         return tuple(known.problems)
     decoded = decode_file(_merged(tree, override), origin)
     return decoded.problems if isinstance(decoded, Invalid) else decoded
+
+
+def _triggers_of(tree: Mapping[str, Any]) -> int:
+    table = tree.get("automation", {})
+    return len(table.get("triggers", ())) + (1 if "gate" in table else 0)
 
 
 def _merged(tree: Mapping[str, Any], override: Override) -> dict[str, Any]:

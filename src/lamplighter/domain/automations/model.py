@@ -17,6 +17,8 @@ SCHEDULED_AGENT_DEADLINE = timedelta(minutes=30)
 FORMULA_DEADLINE = timedelta(hours=24)
 CONDITION_TIMEOUT = timedelta(seconds=10)
 EVENT_BATCH = 100
+GATHER_MOST = 10
+"""The longest wait, as a multiple of `gather`, where nothing else is said."""
 
 
 class TriggerKind(StrEnum):
@@ -69,11 +71,18 @@ class Event:
 
 @dataclass(frozen=True)
 class Webhook:
-    """Deliveries on `connection` whose event matches one of `events` (any, if empty) and whose payload matches."""
+    """Deliveries on `connection` whose event matches one of `events` (any, if empty) and whose payload matches.
+
+    `filter` compares the fields that the provider's payloads are read into. With `gather`, those about the same thing
+    become one run: when none has come for so long, and after `gather_most` at the latest, or when they are many.
+    """
 
     connection: str
     events: tuple[str, ...] = ()
     match: Mapping[str, Any] = field(default_factory=dict)
+    filter: Mapping[str, Any] = field(default_factory=dict)
+    gather: timedelta | None = None
+    gather_most: timedelta | None = None
     kind = TriggerKind.WEBHOOK
 
 
@@ -87,16 +96,27 @@ Gate = Cooldown | Cron | Schedule | Condition | Event | Webhook | Manual
 
 @dataclass(frozen=True)
 class Trigger:
-    """One gate of an automation; `id` is unique within the automation, so that edits can keep the trigger's state."""
+    """One gate of an automation; `id` is unique within the automation, so that edits can keep the trigger's state.
+
+    `continue_by` names the value in what fires it that says which conversation a run goes on with.
+    """
 
     id: str
     gate: Gate
+    continue_by: str | None = None
 
 
 class Mode(StrEnum):
     APPROVAL = "approval"
     PLAN = "plan"
     FULL_ACCESS = "full_access"
+
+
+class Effort(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    MAX = "max"
 
 
 class Strategy(StrEnum):
@@ -128,9 +148,15 @@ class Formula:
 class AgentAction:
     """A prompt for an agent program, which works in the rig's or city's directory unless `path` or a configuration says
     otherwise.
+
+    The texts of `prompt_file` and `includes` follow the prompt; they are read when a run starts. `fallback_preset` and
+    `fallback_model` are taken while the limit of the provider is reached. Without a mode, the configuration's counts.
+
+    With `session`, the id of a session or a run, the prompt is the next turn of that conversation; with `agent` it is
+    told to that agent of the city.
     """
 
-    prompt: str
+    prompt: str = ""
     path: str | None = None
     configuration: str | None = None
     strategy: Strategy = Strategy.FIXED
@@ -138,7 +164,14 @@ class AgentAction:
     fallback: str | None = None
     preset: str | None = None
     model: str | None = None
-    mode: Mode = Mode.FULL_ACCESS
+    mode: Mode | None = None
+    effort: Effort | None = None
+    prompt_file: str | None = None
+    includes: tuple[str, ...] = ()
+    fallback_preset: str | None = None
+    fallback_model: str | None = None
+    session: str | None = None
+    agent: str | None = None
     kind = ActionKind.AGENT
 
 
@@ -171,6 +204,23 @@ class Automation:
             return None
         return qualified_pool(self.action.pool, self.rig)
 
+    def continue_by(self, trigger_id: str) -> str | None:
+        """How runs of the trigger find their conversation; by hand as the first trigger that says how."""
+        found = self.trigger(trigger_id)
+        if found is not None and (found.continue_by or not isinstance(found.gate, Manual)):
+            return found.continue_by
+        return next((one.continue_by for one in self.triggers if one.continue_by), None)
+
+    @property
+    def session(self) -> str | None:
+        """The session or run whose conversation its runs go on with, whatever fires them."""
+        return self.action.session if isinstance(self.action, AgentAction) else None
+
+    @property
+    def speaks_to(self) -> str | None:
+        """The agent of the city that its runs are told to."""
+        return self.action.agent if isinstance(self.action, AgentAction) else None
+
     def trigger(self, trigger_id: str) -> Trigger | None:
         return next((one for one in self.triggers if one.id == trigger_id), None)
 
@@ -195,7 +245,7 @@ def time_limit(automation: Automation, cap: timedelta | None = None) -> timedelt
     return min(limit, cap) if cap is not None else limit
 
 
-def deadline(automation: Automation, kind: TriggerKind, city: timedelta | None = None) -> timedelta:
+def deadline(automation: Automation, kind: str, city: timedelta | None = None) -> timedelta:
     """How long a run may take from its creation to its end; `city` is the city's own default."""
     if automation.policies.deadline is not None:
         return automation.policies.deadline

@@ -1,5 +1,6 @@
 """The policies of an automation and their defaults."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -7,6 +8,8 @@ from enum import StrEnum
 AUTO_DISABLE_AFTER = 5
 CATCH_UP_WITHIN = timedelta(hours=12)
 CATCH_UP_LIMIT = 10
+VERIFY_TIMEOUT = timedelta(minutes=10)
+ROUNDS = 1
 NOTIFY_ON = ("failed", "needs_human", "timed_out")
 
 
@@ -29,6 +32,15 @@ class CatchUpMode(StrEnum):
     ALL = "all"
 
 
+class Approve(StrEnum):
+    """What a person approves before an agent goes on.
+
+    plan: the first run only plans; the one that carries the plan out begins when a person has approved it.
+    """
+
+    PLAN = "plan"
+
+
 @dataclass(frozen=True)
 class CatchUp:
     """What to do about slots that passed while nothing could fire; those older than `within` are only recorded."""
@@ -47,19 +59,26 @@ class Retry:
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits on one run; each has its own reason when it stops the run."""
+    """Limits on one run, and on all runs of one day; each has its own reason when it stops a run."""
 
     cost: float | None = None
     tokens: int | None = None
     time: timedelta | None = None
+    day_cost: float | None = None
+    day_tokens: int | None = None
+    day_time: timedelta | None = None
 
 
 @dataclass(frozen=True)
 class Notify:
-    """Who is notified of a run's end (`slack:#channel`, `slack:@user` or `inbox`), and of which end states."""
+    """Which destinations are told of it, of which ends of runs, and from how many failures on.
+
+    Without `to` those of the city; `inbox` and `none` tell nobody. `after` 0 is what the city says.
+    """
 
     to: tuple[str, ...] = ()
     on: tuple[str, ...] = NOTIFY_ON
+    after: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,3 +95,13 @@ class Policies:
     budget: Budget = field(default_factory=Budget)
     notify: Notify = field(default_factory=Notify)
     jitter: timedelta = timedelta(0)
+    verify: str | None = None
+    """A command that says whether a success that is claimed is one: exit code 0."""
+    verify_timeout: timedelta | None = None
+    rounds: int | None = None
+    """How often an agent is told that its claim was not verified, and goes on."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of its programs; `secret:NAME` is the value of that secret."""
+    stuck_after: int | None = None
+    """How often an agent may make the same call with the same result in a row; 0 for any number."""
+    approve: Approve | None = None

@@ -35,10 +35,15 @@ POLICY_KEYS = frozenset(one.name for one in fields(Policies))
 _SHOWN = frozenset({
     "scoped_name", "source", "path", "problems", "id", "state", "human_schedule", "badge", "next_due_at",
     "last_fired_at", "last_slot", "event_cursor", "created_at", "updated_at", "disabled_reason", "skipped",
+    "suspended", "failures", "warnings", "limits", "last_run", "held_by", "checked_at", "check_result",
 })  # fmt: skip
 
 
-def to_shape(automation: Automation, zone: ZoneInfo | None = None) -> dict[str, Any]:
+def to_shape(
+    automation: Automation, zone: ZoneInfo | None = None, *, of_city: ZoneInfo | None = None
+) -> dict[str, Any]:
+    """`zone` is that of its times; where it is not the one `of_city`, the words for its triggers name it."""
+    named = zone.key if zone is not None and of_city is not None and zone.key != of_city.key else None
     return {
         "name": automation.name,
         "scoped_name": automation.scoped_name,
@@ -49,7 +54,7 @@ def to_shape(automation: Automation, zone: ZoneInfo | None = None) -> dict[str, 
         "source": automation.source,
         "path": automation.path,
         "action": action_shape(automation.action),
-        "triggers": [trigger_shape(one, zone) for one in automation.triggers],
+        "triggers": [trigger_shape(one, zone, named=named) for one in automation.triggers],
         "policies": policies_shape(automation.policies),
         "problems": [],
     }
@@ -65,9 +70,15 @@ def action_shape(action: Action) -> dict[str, Any]:
             return {"kind": "agent"} | {one.name: _plain(getattr(action, one.name)) for one in fields(action)}
 
 
-def trigger_shape(trigger: Trigger, zone: ZoneInfo | None = None) -> dict[str, Any]:
-    words = {"human_schedule": human_gate(trigger.gate, zone), "badge": gate_badge(trigger.gate)}
-    return {"id": trigger.id, "kind": trigger.gate.kind.value} | gate_shape(trigger.gate) | words
+def trigger_shape(trigger: Trigger, zone: ZoneInfo | None = None, *, named: str | None = None) -> dict[str, Any]:
+    words = {"human_schedule": human_gate(trigger.gate, zone, named=named), "badge": gate_badge(trigger.gate)}
+    return (
+        {"id": trigger.id, "kind": trigger.gate.kind.value} | gate_shape(trigger.gate) | _continue_by(trigger) | words
+    )
+
+
+def _continue_by(trigger: Trigger) -> dict[str, Any]:
+    return {} if trigger.continue_by is None else {"continue_by": trigger.continue_by}
 
 
 def gate_shape(gate: Gate) -> dict[str, Any]:  # noqa: PLR0911  one answer a kind
@@ -83,8 +94,14 @@ def gate_shape(gate: Gate) -> dict[str, Any]:  # noqa: PLR0911  one answer a kin
             return {"check": check, "interval": _plain(interval), "check_timeout": format_duration(timeout)}
         case Event(on, match, batch):
             return {"on": on, "match": dict(match), "batch": batch}
-        case Webhook(connection, events, match):
-            return {"connection": connection, "events": list(events), "match": dict(match)}
+        case Webhook(connection, events, match, wanted, gather, most):
+            waits = {"gather": _plain(gather), "gather_most": _plain(most)}
+            return {
+                "connection": connection,
+                "events": list(events),
+                "match": dict(match),
+                "filter": dict(wanted),
+            } | waits
         case Manual():
             return {}
 
@@ -114,7 +131,7 @@ def to_file(automation: Automation) -> dict[str, Any]:
         if value != defaults[key]
     }
     table["triggers"] = [
-        {"id": one.id, "gate": one.gate.kind.value} | _without_nothing(gate_shape(one.gate))
+        {"id": one.id, "gate": one.gate.kind.value} | _without_nothing(gate_shape(one.gate)) | _continue_by(one)
         for one in automation.triggers
     ]
     return {"automation": table}
@@ -139,6 +156,8 @@ def flattened(body: Mapping[str, Any]) -> dict[str, Any]:
 def shape_key(key: str, body: Mapping[str, Any]) -> str:
     """The key in the caller's shape that corresponds to a file key, for reporting a problem."""
     first, _, rest = key.partition(".")
+    if first == "gate":
+        return "triggers"
     if first == "exec":
         return "action.command"
     if first == "agent":
@@ -155,6 +174,8 @@ def _action_keys(action: Mapping[str, Any]) -> dict[str, Any]:
             command = rest.pop("command", "")
             return {"exec": command} | rest
         case "agent":
+            if rest.get("prompt") == "" and rest.get("prompt_file"):
+                del rest["prompt"]
             return {"agent": rest}
         case "formula":
             return {"formula": ""} | rest
@@ -189,4 +210,6 @@ def _plain(value: Any) -> Any:
         return format_duration(value)
     if isinstance(value, StrEnum):
         return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
     return list(value) if isinstance(value, tuple) else value

@@ -13,17 +13,18 @@ from lamplighter.domain.automations.model import (
     Webhook,
 )
 from lamplighter.kit.durations import format_duration
-from lamplighter.kit.schedule import badge, human_schedule
+from lamplighter.kit.schedule import Once, When, badge, expression_of, human_schedule
 
 
-def human_gate(gate: Gate, zone: ZoneInfo | None = None) -> str:  # noqa: PLR0911  one answer a kind
+def human_gate(gate: Gate, zone: ZoneInfo | None = None, *, named: str | None = None) -> str:  # noqa: PLR0911  one answer a kind
+    """`named` is the zone of its times where that must be said, because it is not the city's."""
     match gate:
         case Cooldown(interval):
             return f"Every {format_duration(interval)}"
         case Cron(expression):
-            return human_schedule(expression, zone)
+            return _within(named, human_schedule(expression, zone), expression)
         case Schedule(when):
-            return human_schedule(when, zone)
+            return _within(named, human_schedule(when, zone), when)
         case Condition(check, interval):
             floor = f", at most every {format_duration(interval)}" if interval else ""
             return f"When `{check}` succeeds{floor}"
@@ -33,6 +34,13 @@ def human_gate(gate: Gate, zone: ZoneInfo | None = None) -> str:  # noqa: PLR091
             return f"On {' or '.join(events) or 'any delivery'} from {connection}"
         case Manual():
             return "Manual"
+
+
+def _within(named: str | None, told: str, when: When) -> str:
+    """With the zone, unless the times are the same in each: every so many minutes, or a moment that names its own."""
+    if named is None or isinstance(when, Once) or expression_of(when).every_hour:
+        return told
+    return f"{told} ({named})"
 
 
 def gate_badge(gate: Gate) -> str:

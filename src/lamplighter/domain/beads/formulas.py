@@ -1,7 +1,7 @@
 """Formulas: templates of steps, and the plan of beads that cooking one makes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -45,22 +45,6 @@ class Formula:
     variables: tuple[Variable, ...]
     steps: tuple[Step, ...]
     source: str
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "description": self.description,
-            "version": self.version,
-            "vars": [
-                {"name": var.name, "description": var.description, "default": var.default, "required": var.required}
-                for var in self.variables
-            ],
-            "steps": [
-                {"id": step.id, "title": step.title, "description": step.description, "needs": list(step.needs)}
-                for step in self.steps
-            ],
-            "source": self.source,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +94,15 @@ def decode(tree: Mapping[str, Any], source: str) -> Formula:
 
 
 def plan(formula: Formula, *, title: str | None, values: Mapping[str, str]) -> Plan:
-    """The beads to create. Raises UsageError that names every missing and every unknown variable."""
-    known = {variable.name: variable for variable in formula.variables} or {
-        name: Variable(name) for name in _placeholders(formula)
-    }
+    """The beads to create. Raises UsageError that names every missing and every unknown variable.
+
+    A placeholder in a description that is not declared may be given a value; without one it is kept as it is, for
+    descriptions hold templates of commands and texts in braces that are not ours.
+    """
+    in_titles = _placeholders(step.title for step in formula.steps)
+    implied = {name: Variable(name, required=name in in_titles) for name in _placeholders(_texts(formula))}
+    declared = {variable.name: variable for variable in formula.variables}
+    known = implied | declared
     unknown = [
         f"`{name}` is not one of its variables{did_you_mean(name, known)}" for name in values if name not in known
     ]
@@ -124,10 +113,10 @@ def plan(formula: Formula, *, title: str | None, values: Mapping[str, str]) -> P
             f"Formula {formula.name} cannot be cooked: {'; '.join(missing + unknown)}.",
             hint=f"Give each as --var NAME=VALUE; `lamp formula show {formula.name}` lists them.",
         )
-    filled = dict.fromkeys(known, "") | filled
+    filled = dict.fromkeys(declared, "") | filled
 
     def fill(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda mark: filled.get(mark[1]) or "", text)
+        return _PLACEHOLDER.sub(lambda mark: filled.get(mark[1], mark[0]), text)
 
     root = NewBead(
         title=title or formula.name,
@@ -261,18 +250,22 @@ def _circle(steps: list[Step]) -> list[str]:
 
 
 def _check_placeholders(formula: Formula, problems: list[str]) -> None:
+    """Titles may use declared variables only; descriptions are kept as they are where they use others."""
     if not formula.variables:
         return
     known = {variable.name for variable in formula.variables}
     problems += [
-        f"vars: `{{{{{name}}}}}` is used but not declared{did_you_mean(name, known)}"
-        for name in _placeholders(formula)
+        f"vars: `{{{{{name}}}}}` is used in a title but not declared{did_you_mean(name, known)}"
+        for name in _placeholders(step.title for step in formula.steps)
         if name not in known
     ]
 
 
-def _placeholders(formula: Formula) -> list[str]:
-    texts = [formula.description, *(text for step in formula.steps for text in (step.title, step.description))]
+def _texts(formula: Formula) -> list[str]:
+    return [formula.description, *(text for step in formula.steps for text in (step.title, step.description))]
+
+
+def _placeholders(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for text in texts for name in _PLACEHOLDER.findall(text)))
 
 

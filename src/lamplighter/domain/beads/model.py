@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
-from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import Conflict, NotFound
 
 
@@ -64,26 +62,6 @@ class Bead:
     created_at: datetime
     updated_at: datetime
     closed_at: datetime | None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "title": self.title,
-            "type": self.type,
-            "status": self.status.value,
-            "labels": list(self.labels),
-            "assignee": self.assignee,
-            "from": self.sender,
-            "parent": self.parent,
-            "needs": list(self.needs),
-            "ref": self.ref,
-            "description": self.description,
-            "metadata": dict(self.metadata),
-            "run": self.run,
-            "created_at": rfc3339(self.created_at),
-            "updated_at": rfc3339(self.updated_at),
-            "closed_at": None if self.closed_at is None else rfc3339(self.closed_at),
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ class AgentChange:
     provider: str | None = field(default=None, metadata=text("Another provider."))
     start_command: str | None = field(default=None, metadata=text("Another command."))
     nudge: str | None = field(default=None, metadata=text("Another nudge."))
+    resume: str | None = field(
+        default=None, metadata=text("`always` or `never`.", limits.one_of("", "always", "never"))
+    )
     idle_timeout: timedelta | None = field(default=None, metadata=span("Another idle limit."))
     install_agent_hooks: tuple[str, ...] = field(default=(), metadata=texts("Other hooks to install.", limits.hooks))
     hooks_installed: bool | None = field(default=None, metadata=switch("Whether hooks are there."))

@@ -1,16 +1,40 @@
 """Checks between values: unique names, references that resolve, bounds that fit each other."""
 
+import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
+from lamplighter.domain.city.destination_kinds import DESTINATION_KINDS
+from lamplighter.domain.city.limits import slack_user
 from lamplighter.domain.city.model import Agent, City
 from lamplighter.domain.city.names import find_agent, instance_names
 from lamplighter.domain.city.paths import remote
 from lamplighter.domain.city.presets import builtin_providers
+from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.city.tree import Findings, Place, Table
-from lamplighter.domain.city.variables import command_variables, dir_variables, session_name
+from lamplighter.domain.city.variables import command_variables, dir_variables, provider_variables, session_name
+from lamplighter.domain.sessions.presets.catalogue import MCP_FILE, PRESETS
+from lamplighter.domain.sessions.presets.model import Mode
 from lamplighter.kit.nearest import did_you_mean
 from lamplighter.kit.text import TemplateError, expand
+
+
+def check_changes(merged: Table, found: Findings) -> None:
+    """Check that each patch and each override names what it changes: one that names nothing would have no effect."""
+    patches = merged.get("patches")
+    named = [(row, "name") for key in ("agents", "rigs", "providers") for row in _rows(patches, key)]
+    named += [(row, "agent") for rig in merged.tables("rigs") for row in rig.tables("overrides")]
+    automations = merged.get("automations")
+    named += [(row, "name") for row in _rows(automations, "overrides")]
+    for row, key in named:
+        if key not in row.leaves and not found.about(row.place / key):
+            found.wrong(row.place / key, "is missing; it must name what is changed")
+
+
+def _rows(table: Table | None, key: str) -> list[Table]:
+    return [] if table is None else table.tables(key)
 
 
 def check_tables(expanded: Table, found: Findings) -> None:
@@ -19,6 +43,7 @@ def check_tables(expanded: Table, found: Findings) -> None:
         _unique(expanded.tables(key), key.removesuffix("s"), identity, found)
     for agent in expanded.tables("agents"):
         _check_pool(agent, found)
+    _check_circles(expanded.tables("agents"), found)
     for rig in expanded.tables("rigs"):
         if rig.get("topology") and rig.get("topology") in rig.get("topologies", ()):
             found.note(rig.at("topology"), "is named in `topologies` too; it counts once")
@@ -29,6 +54,7 @@ def check_city(city: City, expanded: Table, found: Findings) -> None:
     providers = [*city.providers, *builtin_providers]
     rigs = [rig.name for rig in city.rigs]
     _check_prefixes(city, expanded, found)
+    _check_rig_paths(city, expanded, found)
     workspace = expanded.get("workspace")
     if workspace is not None:
         _known(workspace, "provider", providers, "a provider", found)
@@ -39,8 +65,78 @@ def check_city(city: City, expanded: Table, found: Findings) -> None:
     automations = expanded.get("automations")
     for override in automations.tables("overrides") if automations is not None else []:
         _known(override, "rig", rigs, "a rig", found)
+    _check_limits(expanded.get("limits"), {"rigs": rigs, "presets": providers}, found)
+    _check_notifications(expanded.get("notifications"), found)
     _check_instances(city.agents, expanded.tables("agents"), found)
     _check_dependencies(city.agents, expanded.tables("agents"), found)
+
+
+def _check_limits(table: Table | None, known: Mapping[str, list[str]], found: Findings) -> None:
+    nouns = {"rigs": "a rig", "presets": "a provider"}
+    for key, names in known.items() if table is not None else ():
+        assert table is not None  # noqa: S101  as above
+        for name in table.get(key) or {}:
+            if name not in names:
+                found.wrong(table.at(key) / name, f"`{name}` is not {nouns[key]}{did_you_mean(name, names)}")
+
+
+def _check_notifications(table: Table | None, found: Findings) -> None:
+    if table is None:
+        return
+    destinations = table.tables("destinations")
+    _unique(destinations, "destination", _name, found)
+    for row in destinations:
+        _check_destination(row, found)
+    known = [*(_name(row) for row in destinations), "inbox", "none"]
+    for name in table.get("to", ()):
+        if name not in known and slack_destination(name) is None:
+            found.wrong(table.at("to"), f"`{name}` is not a destination{did_you_mean(name, known)}")
+
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def _check_destination(row: Table, found: Findings) -> None:
+    kind: str = row.get("kind", "")
+    known = DESTINATION_KINDS.get(kind)
+    if known is None:
+        return
+    for key in known.needs:
+        if not row.get(key):
+            found.wrong(row.place, f"{known.noun} needs `{key}`")
+    if kind == "webhook" and not row.get("signing") and not row.get("signing_env"):
+        found.wrong(
+            row.place,
+            "a webhook signs what it sends, and the secret for that is missing: keep it with `lamp secret set NAME` "
+            'and write `signing = ["secret:NAME"]`, or name in `signing_env` the variable of the environment with it',
+        )
+    owners = {key: other.noun for other in reversed(list(DESTINATION_KINDS.values())) for key in other.keys}
+    for key, owner in owners.items():
+        if row.get(key) and key not in known.keys:
+            found.wrong(row.at(key), f"is of {owner}; `{row.get('name', '')}` is {known.noun}")
+    if kind == "email":
+        _check_mail(row, found)
+    if kind == "slack_dm_user" and (told := slack_user(row.get("user", ""))) is not None:
+        found.wrong(row.at("user"), told)
+    if kind == "webhook" and not row.get("allow_private") and _is_private(row.get("url", "")):
+        found.remark(row.at("url"), "leads to this machine or a private network; that needs `allow_private = true`")
+
+
+def _is_private(url: str) -> bool:
+    """Whether the url names such an address itself; what other names lead to is known when something is sent."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host in _LOOPBACK or host.endswith(".localhost")
+
+
+def _check_mail(row: Table, found: Findings) -> None:
+    if bool(row.get("user")) is not bool(row.get("password")):
+        missing = "password" if row.get("user") else "user"
+        found.wrong(row.at("kind"), f"`user` and `password` go together; `{missing}` is missing")
+    if row.get("security") == "none" and row.get("host", "") not in _LOOPBACK:
+        found.wrong(row.at("security"), "is `none`; only a server on this machine may be spoken to in the clear")
 
 
 def _name(table: Table) -> str:
@@ -98,6 +194,15 @@ def _check_prefixes(city: City, expanded: Table, found: Findings) -> None:
         taken.setdefault(prefix, f"rig `{rig.name}`")
 
 
+def _check_rig_paths(city: City, expanded: Table, found: Findings) -> None:
+    taken: dict[str, str] = {}
+    for rig, table in zip(city.rigs, expanded.tables("rigs"), strict=True):
+        path = posixpath.normpath(city.rig_path(rig).as_posix())
+        other = taken.setdefault(path, rig.name)
+        if other != rig.name:
+            found.note(table.at("path"), f"is the directory of rig `{other}` too; both work on the same files")
+
+
 def _known(table: Table, key: str, names: Iterable[str], noun: str, found: Findings) -> None:
     value = table.get(key)
     if not value:
@@ -111,6 +216,7 @@ def check_configuration(row: Table, city: City, found: Findings) -> None:
     """Check one configuration, from a file or about to be stored."""
     _known(row, "rig", [rig.name for rig in city.rigs], "a rig", found)
     _known(row, "preset", [*city.providers, *builtin_providers], "a provider", found)
+    _known(row, "fallback_preset", [*city.providers, *builtin_providers], "a provider", found)
     path: str = row.get("path", "")
     if remote(path) is not None:
         found.wrong(row.at("path"), f"`{path}` is remote; a run works in a directory of this machine")
@@ -118,22 +224,42 @@ def check_configuration(row: Table, city: City, found: Findings) -> None:
         found.wrong(row.at("path"), "holds a NUL, which no path can")
     if row.get("rig") and row.get("path"):
         found.wrong(row.at("path"), "a run works in a rig or in a path, not in both; leave one out")
+    _check_preset(row, city, found)
+
+
+def _check_preset(row: Table, city: City, found: Findings) -> None:
+    """Tell what no run with this configuration can do; the run itself is refused for it before it starts."""
+    name: str = row.get("preset", "")
+    preset = None if name in city.providers else PRESETS.get(name)
+    mode: str = row.get("mode", "")
+    if preset is not None and preset.no_runs:
+        found.note(row.at("preset"), f"no run can use it: {preset.no_runs}")
+    elif preset is not None and mode in preset.refuses:
+        found.note(row.at("mode"), f"no run can complete in mode `{mode}`: {preset.refuses[Mode(mode)]}")
+    effort: str = row.get("effort", "")
+    if preset is not None and effort and effort not in preset.efforts:
+        found.note(row.at("effort"), f"no run can use it: {preset.title} cannot be told how hard to think")
 
 
 def _check_dependencies(agents: Iterable[Agent], tables: list[Table], found: Findings) -> None:
     known = {agent.qualified_name: agent for agent in agents}
-    edges: dict[str, list[str]] = {}
     for agent, table in zip(known.values(), tables, strict=False):
         for given in agent.depends_on:
-            target = next((name for name in (given, f"{agent.dir}/{given}") if name in known), None)
-            if target is None:
+            if not any(name in known for name in (given, f"{agent.dir}/{given}")):
                 found.wrong(table.at("depends_on"), f"`{given}` is not an agent{did_you_mean(given, known)}")
-            else:
-                edges.setdefault(agent.qualified_name, []).append(target)
+
+
+def _check_circles(tables: list[Table], found: Findings) -> None:
+    """Of the tables alone: a circle is told also where other keys of these agents are wrong."""
+    known = {_agent_identity(table): table for table in tables if table.get("name")}
+    edges: dict[str, list[str]] = {}
+    for name, table in known.items():
+        for given in table.get("depends_on", ()):
+            edges[name] = edges.get(name, [])
+            edges[name] += [one for one in (given, f"{table.get('dir', '')}/{given}") if one in known][:1]
     loop = _cycle(edges)
     if loop:
-        first = next(table for table in tables if _agent_identity(table) == loop[0])
-        found.wrong(first.at("depends_on"), f"goes round in a circle: {' → '.join(loop)}")
+        found.wrong(known[loop[0]].at("depends_on"), f"goes round in a circle: {' → '.join(loop)}")
 
 
 def _cycle(edges: Mapping[str, list[str]]) -> list[str]:
@@ -157,6 +283,9 @@ def check_templates(city: City, expanded: Table, found: Findings) -> None:
         return
     for agent, table in zip(city.agents, expanded.tables("agents"), strict=True):
         _check_commands(city, agent, table, found)
+    for provider in expanded.named("providers").values():
+        for argument in provider.get("args", ()):
+            _renders(argument, {**provider_variables(city), MCP_FILE: ""}, provider.at("args"), found)
 
 
 def _check_sessions(city: City, place: Place, found: Findings) -> None:
@@ -178,11 +307,12 @@ def _check_commands(city: City, agent: Agent, table: Table, found: Findings) -> 
         "start_command": (agent.start_command,),
         "pre_start": agent.pre_start,
         "session_setup": agent.session_setup,
+        "args": agent.args or (),
     }
     templates = [(key, text) for key, values in texts.items() for text in values if "{{" in text]
     if not templates:
         return
-    variables = command_variables(city, agent, agent.qualified_name)
+    variables = {**command_variables(city, agent, agent.qualified_name), MCP_FILE: ""}
     for key, text in templates:
         _renders(text, variables, table.at(key), found)
 

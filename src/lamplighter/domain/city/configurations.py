@@ -9,7 +9,7 @@ from lamplighter.domain.city.decode import build, read
 from lamplighter.domain.city.model import City, Configuration
 from lamplighter.domain.city.show import covered
 from lamplighter.domain.city.tree import Findings, Origin, Place
-from lamplighter.kit.errors import UsageError
+from lamplighter.kit.errors import Misfit, UsageError, place_of
 from lamplighter.kit.masking import MASK
 
 _KEYS = frozenset(one.name for one in fields(Configuration)) - {"name"}
@@ -22,6 +22,7 @@ class ConfigurationInvalid(UsageError):
     def __init__(self, found: Findings) -> None:
         told = "\n".join(str(problem) for problem in found.problems)
         super().__init__(told, hint="Nothing was changed; mend this and try again.")
+        self.misfits = [Misfit(place_of(one.key), one.message) for one in found.problems]
 
 
 def given(body: Mapping[str, Any], city: City) -> Configuration:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
+from math import isfinite
 from typing import Any, TypeVar, assert_never
 
 from lamplighter.domain.city import model
@@ -76,7 +77,7 @@ def _built(value: Any, found: Findings) -> Any:
     return value
 
 
-def _shaped(key: Key, raw: Any, at: Place, found: Findings) -> Any:
+def _shaped(key: Key, raw: Any, at: Place, found: Findings) -> Any:  # noqa: PLR0911  one answer a shape
     match key.shape:
         case Shape.TEXT | Shape.WHOLE | Shape.SWITCH:
             return _plain(key.shape, raw, at, found)
@@ -84,8 +85,12 @@ def _shaped(key: Key, raw: Any, at: Place, found: Findings) -> Any:
             return _duration(raw, at, found)
         case Shape.TEXTS:
             return _texts(raw, at, found)
+        case Shape.NUMBER:
+            return _number(raw, at, found)
         case Shape.PAIRS:
             return _pairs(raw, at, found)
+        case Shape.COUNTS:
+            return _counts(raw, at, found)
         case Shape.TABLE | Shape.ROWS | Shape.NAMED:
             return _nested(key, raw, at, found)
         case _:
@@ -142,6 +147,23 @@ def _pairs(raw: Any, at: Place, found: Findings) -> dict[str, str] | object:
     return dict(raw) if good else _BAD
 
 
+def _number(raw: Any, at: Place, found: Findings) -> float | object:
+    if type(raw) in {int, float} and isfinite(raw):
+        return float(raw)
+    found.wrong(at, f"must be a number, not {_said(raw)}")
+    return _BAD
+
+
+def _counts(raw: Any, at: Place, found: Findings) -> dict[str, int] | object:
+    if not isinstance(raw, dict):
+        found.wrong(at, f"must be a table of whole numbers, not {_said(raw)}")
+        return _BAD
+    wrong = {name: value for name, value in raw.items() if type(value) is not int or not 0 <= value < 2**63}
+    for name, value in wrong.items():
+        found.wrong(at / name, f"must be a whole number of 0 or more, not {_said(value)}")
+    return _BAD if wrong else dict(raw)
+
+
 def _nested(key: Key, raw: Any, at: Place, found: Findings) -> Any:
     section = key.holds
     assert section is not None  # noqa: S101  a table key without its section is a mistake in the model
@@ -168,7 +190,19 @@ def _named(section: type, raw: dict[str, Any], at: Place, found: Findings) -> di
     return rows
 
 
+_LATER = {
+    "agent": "is how later versions of Gas City write `[[agents]]`; write it so",
+    "imports": "is of later versions of Gas City; name topologies in `workspace.topologies`",
+    "pack": "is of later versions of Gas City; a topology has a topology.toml with `[topology]`",
+    "packs": "is of later versions of Gas City; name topologies in `[topologies]`",
+    "orders": "is how later versions of Gas City write `[automations]`; write it so",
+}
+"""Keys of files that were written for later versions of Gas City."""
+
+
 def _unknown(name: str, section: type, known: Mapping[str, Key]) -> str:
+    if section in {model.City, model.TopologyFile} and name in _LATER:
+        return _LATER[name]
     near = did_you_mean(name, known)
     if near:
         return f"is not a setting{near}"

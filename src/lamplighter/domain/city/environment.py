@@ -1,5 +1,6 @@
 """Settings from the environment: `LAMP_<SECTION>_<KEY>` for every plain key, and the variables of Gas City."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +14,8 @@ from lamplighter.kit.nearest import nearest
 
 OURS = "LAMP_"
 ENVIRONMENT = Origin("environment", "environment")
-_PLAIN = frozenset({Shape.TEXT, Shape.WHOLE, Shape.SWITCH, Shape.DURATION, Shape.TEXTS})
+_PLAIN = frozenset({Shape.TEXT, Shape.WHOLE, Shape.NUMBER, Shape.SWITCH, Shape.DURATION, Shape.TEXTS})
+_NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 _GAS_CITY = {
     "GC_BEADS": ("beads", "provider"),
     "GC_SESSION": ("session", "provider"),
@@ -29,11 +31,13 @@ _GAS_CITY = {
 # Known names that set no key of the file: read elsewhere, or set by Lamplighter for sessions, runs and commands.
 _OWN = frozenset(
     f"{OURS}{name}" for name in (
-        "ACTOR", "AGENT", "API_URL", "AUTOMATION", "CHILD_ID", "CITY", "CITY_ID", "COMPLETE", "CONFIG_FIELDS",
-        "CRASH_AT", "DIR", "HEADLESS", "MCP_TOKEN", "POOL", "PROCESS_NAMES", "RIG", "RUN_ID", "RUN_TOKEN_FILE",
-        "SELECTOR_KEY", "SELECTOR_MODEL", "SELECTOR_PROTOCOL", "SELECTOR_URL", "SESSION", "SESSION_ID", "STARTED_AT",
-        "STORE_WAIT",
-        "TRIGGER_FILE",
+        "ACTOR", "AGENT", "API_URL", "AUTOMATION", "CHILD_ID", "CITY", "CITY_ID", "COMPLETE", "COMPLETION_ID",
+        "CONFIG_FIELDS", "CONTEXT", "CRASH_AT", "CURSOR", "DIR", "HEADLESS", "MCP_TOKEN", "MESSAGE_FILE",
+        "NOTES_FILE", "NOTES_VERSION", "NOTICE_ABOUT", "NOTICE_FIX", "NOTICE_ID", "NOTICE_LINK",
+        "NOTICE_TEXT", "NOTICE_WHAT",
+        "POOL", "PORTS", "PORT_BASE", "PROCESS_NAMES", "RIG", "RIG_DIR", "ROUND", "RUN_ID", "RUN_TOKEN_FILE",
+        "SECRET_KEY", "SELECTOR_KEY", "SELECTOR_MODEL", "SELECTOR_PROTOCOL", "SELECTOR_URL", "SESSION", "SESSION_ID",
+        "SLACK_API_URL", "STARTED_AT", "STORE_WAIT", "TOKEN", "TOKEN_FILE", "TRIGGER_FILE", "URL",
     )
 )  # fmt: skip
 
@@ -100,6 +104,8 @@ def _as_written(shape: Shape, given: str) -> object:
     match shape:
         case Shape.WHOLE:
             return int(given) if given.strip().lstrip("+-").isdecimal() and len(given) < 20 else given
+        case Shape.NUMBER:
+            return float(given) if _NUMBER.fullmatch(given.strip()) else given
         case Shape.SWITCH:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(
                 given.strip().lower(), given

@@ -76,6 +76,19 @@ def settle(expanded: Table, ground: Ground, found: Findings) -> City | None:
     )
 
 
+def with_whole_rows(expanded: Table) -> Table:
+    """The table as far as it can be checked further: only agents and rigs that have a name, each rig with a path."""
+    rigs = [
+        rig if "path" in rig.leaves else rig.having({"path": Leaf(".", rig.place)}) for rig in expanded.tables("rigs")
+    ]
+    return expanded.having(
+        {
+            "agents": Leaf([one for one in expanded.tables("agents") if one.get("name")], expanded.at("agents")),
+            "rigs": Leaf([one for one in rigs if one.get("name")], expanded.at("rigs")),
+        }
+    )
+
+
 def _with_rigs(agents: list[Table], rigs: list[Table], ground: Ground, found: Findings) -> list[Table]:
     """All agents, those of rig topologies last, with each rig's overrides applied to the agents of that rig."""
     names = {rig.get("name") for rig in rigs if rig.tables("overrides")}
@@ -102,14 +115,15 @@ def _layers(city: City, expanded: Table, ground: Ground) -> FormulaLayers:
     workspace: Table = expanded.get("workspace") or Table(object, Place(Origin("", "")))
     shared = [topology.formulas for topology in walk(ground.of(workspace))]
     own = ground.root / from_city(city.formulas.dir)
-    lower = _once([ground.root / SYSTEM_FORMULAS, *shared, own])
+    below = [ground.root / SYSTEM_FORMULAS, *shared]
+    lower = _once([*below, own])
     rigs = {}
     for rig, table in zip(city.rigs, expanded.tables("rigs"), strict=True):
         layers = [topology.formulas for topology in walk(ground.of(table))]
         if rig.formulas_dir:
             layers.append(ground.root / from_city(rig.formulas_dir))
         rigs[rig.name] = tuple(layer for layer in _once(layers) if layer not in lower)
-    return FormulaLayers(lower, rigs)
+    return FormulaLayers(lower, rigs, automations=_once([*below, ground.root, own]))
 
 
 def _once(paths: list[Path]) -> tuple[Path, ...]:

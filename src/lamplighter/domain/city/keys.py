@@ -20,10 +20,12 @@ class Shape(StrEnum):
 
     TEXT = "text"
     WHOLE = "whole number"
+    NUMBER = "number"
     SWITCH = "true or false"
     DURATION = "duration"
     TEXTS = "list of texts"
     PAIRS = "table of texts"
+    COUNTS = "table of whole numbers"
     TABLE = "table"
     ROWS = "list of tables"
     NAMED = "table of named tables"
@@ -61,6 +63,10 @@ def whole(doc: str, check: Check | None = None) -> dict[str, Key]:
     return _made(Shape.WHOLE, doc, check)
 
 
+def number(doc: str, check: Check | None = None) -> dict[str, Key]:
+    return _made(Shape.NUMBER, doc, check)
+
+
 def switch(doc: str, name: str = "") -> dict[str, Key]:
     return {_KEY: Key(name, Shape.SWITCH, doc)}
 
@@ -75,6 +81,10 @@ def texts(doc: str, check: Check | None = None) -> dict[str, Key]:
 
 def pairs(doc: str) -> dict[str, Key]:
     return _made(Shape.PAIRS, doc)
+
+
+def counts(doc: str, check: Check | None = None) -> dict[str, Key]:
+    return _made(Shape.COUNTS, doc, check)
 
 
 def table(doc: str, holds: type, *, unused: bool = False) -> dict[str, Key]:

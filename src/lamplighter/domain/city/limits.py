@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from urllib.parse import urlsplit
 
+from lamplighter.domain.city.destination_kinds import DESTINATION_KINDS
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.schedule import zone_named
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9_]*\Z", re.IGNORECASE)
@@ -50,8 +52,20 @@ def some_of(*names: str) -> Callable[[Sequence[str]], str | None]:
     return check
 
 
+def below(values: Sequence[str]) -> str | None:
+    """Each is a path below a directory: relative, and not out of it."""
+    for value in values:
+        if not value.strip() or value.startswith(("/", "~")) or ".." in value.split("/") or value in {".", "./"}:
+            return f"`{value}` is not a path below the rig's directory; write it relative to that"
+    return None
+
+
 def positive(value: timedelta) -> str | None:
     return None if value > timedelta(0) else "must be longer than zero"
+
+
+def above_zero(value: float) -> str | None:
+    return None if value > 0 else "must be more than zero"
 
 
 def at_least(least: int) -> Callable[[int], str | None]:
@@ -113,6 +127,93 @@ def web_address(value: str) -> str | None:
     if value and not sound:
         return f"`{value}` is not a web address; write one such as `https://lamp.example.org`"
     return no_password(value)
+
+
+_RESERVED = ("inbox", "none")
+_REFERRED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_MOST_SECRETS = 2
+_MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_QUIET = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d\Z")
+
+
+def destination_name(value: str) -> str | None:
+    if value in _RESERVED:
+        return f"`{value}` is a destination that every city has; choose another name"
+    return plain_name(value)
+
+
+def destination_kind(value: str) -> str | None:
+    if value == "slack":
+        return "`slack` is not a kind; write `slack_channel` or `slack_dm_user`"
+    return one_of(*DESTINATION_KINDS)(value)
+
+
+def secret_reference(value: str) -> str | None:
+    """Accepts an empty text, or `secret:NAME`. A value that is none is not repeated: it may be the secret itself."""
+    name = value.removeprefix("secret:") if value.startswith("secret:") else None
+    if value == "" or (name is not None and _REFERRED.fullmatch(name)):
+        return None
+    return "is not the name of a secret; keep it with `lamp secret set NAME` and write `secret:NAME`"
+
+
+def secret_references(values: Sequence[str]) -> str | None:
+    if len(values) > _MOST_SECRETS:
+        return f"has {len(values)} secrets; at most {_MOST_SECRETS} can sign, the new one and the old one"
+    told = [secret_reference(one) if one else "has an empty text" for one in values]
+    return next((one for one in told if one), None)
+
+
+def mail_address(value: str) -> str | None:
+    if value == "" or _MAIL.fullmatch(value):
+        return None
+    return f"`{value}` is not an e-mail address; write one such as `lamp@example.org`"
+
+
+def mail_addresses(values: Sequence[str]) -> str | None:
+    told = [mail_address(one) if one else "has an empty text" for one in values]
+    return next((one for one in told if one), None)
+
+
+def ntfy_topic(value: str) -> str | None:
+    if value == "" or _TOPIC.fullmatch(value):
+        return None
+    return f"`{value}` is not a topic; use letters, digits, `_` and `-`, at most 64"
+
+
+def zone(value: str) -> str | None:
+    if not value:
+        return None
+
+    try:
+        zone_named(value)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def quiet_hours(value: str) -> str | None:
+    if value == "" or (_QUIET.match(value) and value[:5] != value[6:]):
+        return None
+    return f"`{value}` is not a span of hours; write one such as `22:00-07:00`"
+
+
+def slack_channel(value: str) -> str | None:
+    return _slack_id(value, "CGD", "a channel")
+
+
+def slack_user(value: str) -> str | None:
+    return _slack_id(value, "UW", "a user")
+
+
+def slack_team(value: str) -> str | None:
+    return _slack_id(value, "T", "a workspace")
+
+
+def _slack_id(value: str, first: str, what: str) -> str | None:
+    if value == "" or re.fullmatch(rf"[{first}][A-Z0-9]{{1,40}}", value):
+        return None
+    return f"`{value}` is not the id of {what} in Slack, such as `{first[0]}0123456789`"
 
 
 def hooks(values: Sequence[str]) -> str | None:

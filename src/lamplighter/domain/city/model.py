@@ -8,9 +8,9 @@ from pathlib import Path
 from lamplighter.domain.city import limits
 from lamplighter.domain.city.changes import POOL_SIZE, PROMPT_MODES, AgentOverride, Patches
 from lamplighter.domain.city.keys import named, pairs, rows, span, switch, table, text, texts, unused, whole
+from lamplighter.domain.city.run_sections import Artifacts, Budget, Limits, RigWorkspace, Runs, Workers
 from lamplighter.domain.city.sections import (
     Api,
-    Artifacts,
     Automations,
     Beads,
     Daemon,
@@ -20,10 +20,8 @@ from lamplighter.domain.city.sections import (
     Mail,
     Notifications,
     Retention,
-    Runs,
     Session,
     Store,
-    Workers,
     Workspace,
 )
 
@@ -77,6 +75,13 @@ class Agent:
     )
     prompt_flag: str = field(default="", metadata=text("The flag before the prompt in mode `flag`."))
     nudge: str = field(default="", metadata=text("Typed once after its start."))
+    resume: str = field(
+        default="",
+        metadata=text(
+            "`always`: started again with its conversation; `never`: each time anew. Unset: `never` for a pool.",
+            limits.one_of("", "always", "never"),
+        ),
+    )
     env: Mapping[str, str] = field(default_factory=dict, metadata=pairs("Its environment; also seen by its prompt."))
     ready_delay_ms: int | None = field(
         default=None, metadata=whole("Milliseconds until it is ready, without a prefix.", limits.at_least(0))
@@ -123,6 +128,9 @@ class Rig:
     overrides: tuple[AgentOverride, ...] = field(
         default=(), metadata=rows("Changes to agents of this rig.", AgentOverride)
     )
+    workspace: RigWorkspace | None = field(
+        default=None, metadata=table("How runs' worktrees are made ready.", RigWorkspace)
+    )
     default_sling_target: str = field(default="", metadata=unused("Not used."))
 
 
@@ -140,15 +148,36 @@ class Configuration:
             "What it may do: `approval`, `plan` or `full_access`.", limits.one_of("", "approval", "plan", "full_access")
         ),
     )
+    effort: str = field(
+        default="",
+        metadata=text(
+            "How hard the model is to think: `low`, `medium`, `high` or `max`.",
+            limits.one_of("", "low", "medium", "high", "max"),
+        ),
+    )
+    home: str = field(
+        default="",
+        metadata=text(
+            "Directory of a login of its own for the program, absolute or below the city; else it is that of the user."
+        ),
+    )
+    fallback_preset: str = field(
+        default="", metadata=text("The agent program to take while its provider's limit is reached.")
+    )
+    fallback_model: str = field(default="", metadata=text("The model to take while its provider's limit is reached."))
     env: Mapping[str, str] = field(default_factory=dict, metadata=pairs("Its environment."))
 
 
 @dataclass(frozen=True)
 class FormulaLayers:
-    """Directories of formulas and automations, low to high; a rig's list holds only what the city's does not."""
+    """Directories of formulas and automations, low to high; a rig's list holds only what the city's does not.
+
+    `automations` are those of the city's automations: the city's layers, and its root below its own layer.
+    """
 
     city: tuple[Path, ...] = ()
     rigs: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    automations: tuple[Path, ...] = ()
 
     def of(self, rig: str) -> tuple[Path, ...]:
         """All layers that a rig's formulas are looked up in."""
@@ -164,6 +193,8 @@ class City:
     daemon: Daemon = field(default_factory=Daemon, metadata=table("The controller.", Daemon))
     session: Session = field(default_factory=Session, metadata=table("Sessions of agents.", Session))
     runs: Runs = field(default_factory=Runs, metadata=table("Runs of automations.", Runs))
+    limits: Limits = field(default_factory=Limits, metadata=table("What may be at work at once.", Limits))
+    budget: Budget = field(default_factory=Budget, metadata=table("What agent runs may use in a day.", Budget))
     workers: Workers = field(default_factory=Workers, metadata=table("The run pipeline.", Workers))
     automations: Automations = field(default_factory=Automations, metadata=table("All automations.", Automations))
     formulas: Formulas = field(default_factory=Formulas, metadata=table("Formulas.", Formulas))
@@ -211,7 +242,7 @@ class City:
 class TopologyMeta:
     name: str = field(metadata=text("Its name.", limits.plain_name))
     schema: int = field(metadata=whole("Version of this format: 1."))
-    version: str = field(default="", metadata=text("Its own version."))
+    version: str = field(default="", metadata=unused("Not used."))
     requires_gc: str = field(default="", metadata=unused("Not used."))
     city_agents: tuple[str, ...] = field(default=(), metadata=texts("Agents for the city; the others are for rigs."))
     includes: tuple[str, ...] = field(

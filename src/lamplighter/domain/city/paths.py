@@ -5,6 +5,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+BEADS_DIR = ".beads"  # where `bd` keeps its store
+UNUSED_BEADS_DIR = (
+    f"there is a {BEADS_DIR} directory, but [beads] is not set, so beads are kept in the city's own store: set "
+    'provider to "bd" to use the directory, or to "store" to leave it aside'
+)
 _REMOTE = re.compile(r"(?:[a-z][a-z0-9+.-]*://|[^/\s@]+@[^/\s:]+:)", re.IGNORECASE)
 
 

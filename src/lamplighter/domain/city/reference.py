@@ -41,7 +41,16 @@ warning, and `--strict` makes warnings errors. Then come topologies of the city 
 topologies of rigs with their overrides. An empty list in a patch or an override changes nothing.
 
 Formulas and automations are looked up in layers, low to high: `.gc/system-formulas`, topologies of the city,
-`formulas.dir`, topologies of the rig, the rig's `formulas_dir`.
+`formulas.dir`, topologies of the rig, the rig's `formulas_dir`. Automations are also read from `automations/` beside
+`city.toml`, a layer just below `formulas.dir`.
+
+## Retention
+
+Records older than their span in `[retention]` are pruned in small batches, every tenth of the shortest span that is
+set and at least hourly. What is under way or still to be read is kept. A run goes with its timeline, sessions,
+transcripts and tracking bead; sessions and starts of agents follow `events`, the record of side effects follows
+`runs`. Beads, automations and configurations are kept until somebody deletes them; closed wisps go after
+`daemon.wisp_ttl`.
 
 ## Templates
 
@@ -50,7 +59,7 @@ Formulas and automations are looked up in layers, low to high: `.gc/system-formu
 file that declares the agent. A prompt knows {{.CityRoot}}, {{.AgentName}}, {{.TemplateName}}, {{.RigName}},
 {{.WorkDir}}, {{.IssuePrefix}}, {{.Branch}}, {{.DefaultBranch}}, {{.WorkQuery}}, {{.SlingQuery}} and every variable of
 the agent's `env`; the functions `cmd`, `session` and `basename`; and the templates defined beside it in
-`shared/*.md.tmpl`.
+`shared/*.md.tmpl`. A prompt that cannot be rendered is a warning; the agent gets it as it is written.
 """
 
 

@@ -26,10 +26,19 @@ class Swap:
 Verdict = Same | Refused | Swap
 
 
-WORKER_BINDS = ("store.url", "beads.provider", "runs.provider", "artifacts.url")
+WORKER_BINDS = ("store.url", "beads.provider", "runs.provider", "artifacts.url", "session.gc_fronts")
 """Settings that a worker reads only at its start."""
 
 CONTROLLER_BINDS = (*WORKER_BINDS, "session.provider", "api.host", "api.port")
+
+
+_FIXED = "cannot change while the city runs"
+_STOP = "stop it before you rename it"
+
+
+def is_bound(why: str) -> bool:
+    """Whether a configuration was refused for what its agents were started with: they must be stopped before it."""
+    return _FIXED in why or _STOP in why
 
 
 def judge(current: LoadedCity, new: LoadedCity, *, bound: Sequence[str] = CONTROLLER_BINDS) -> Verdict:
@@ -37,13 +46,10 @@ def judge(current: LoadedCity, new: LoadedCity, *, bound: Sequence[str] = CONTRO
     if new.revision == current.revision and new.city == current.city:
         return Same()
     if new.city.name != current.city.name:
-        return Refused(
-            f"workspace.name: is `{new.city.name}` now, but city `{current.city.name}` is running; "
-            "stop it before you rename it"
-        )
+        return Refused(f"workspace.name: is `{new.city.name}` now, but city `{current.city.name}` is running; {_STOP}")
     moved = [name for name in bound if _setting(new.city, name) != _setting(current.city, name)]
     if moved:
-        return Refused(f"{', '.join(moved)}: cannot change while the city runs; restart it")
+        return Refused(f"{', '.join(moved)}: {_FIXED}; `lamp restart` restarts it")
     return Swap(_changed(current.city, new.city) or ("files",))
 
 

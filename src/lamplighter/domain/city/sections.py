@@ -4,7 +4,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lamplighter.domain.city import limits
-from lamplighter.domain.city.keys import rows, span, switch, table, text, texts, unused, whole
+from lamplighter.domain.city.destination_kinds import DESTINATION_KINDS
+from lamplighter.domain.city.keys import (
+    rows,
+    span,
+    switch,
+    table,
+    text,
+    texts,
+    unused,
+    whole,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +71,22 @@ class Session:
             limits.provider("tmux", "subprocess", "fake", "fail"),
         ),
     )
+    gc_fronts: str = field(
+        default="missing",
+        metadata=text(
+            "Fronts for Gas City's programs `gc` and `bd` on the PATH of sessions and commands: "
+            "where they are `missing`, `always` or `never`.",
+            limits.one_of("missing", "always", "never"),
+        ),
+    )
+    permission_wait: timedelta = field(
+        default=timedelta(minutes=2),
+        metadata=span(
+            "How long a program may stand at a permission prompt of its own; then its run ends as `needs_human`, or "
+            "its agent is in the inbox.",
+            limits.positive,
+        ),
+    )
     k8s: K8s = field(
         default_factory=K8s,
         metadata=table("Pods of a provider that is not here; accepted, not used.", K8s, unused=True),
@@ -80,12 +106,7 @@ class Mail:
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    provider: str = field(
-        default="",
-        metadata=text(
-            "Event bus: the store when unset, else `fake`, `fail` or `exec:<script>`.", limits.provider("fake", "fail")
-        ),
-    )
+    provider: str = field(default="", metadata=unused("Not used: events are kept in the store."))
     export: bool = field(default=False, metadata=switch("Also write events to `.gc/events.jsonl`, rotated."))
 
 
@@ -106,7 +127,10 @@ class Daemon:
         default=timedelta(seconds=30), metadata=span("The longest time between two patrols.", limits.positive)
     )
     max_restarts: int = field(
-        default=5, metadata=whole("Starts within the window that bring quarantine; 0 for never.", limits.at_least(0))
+        default=5,
+        metadata=whole(
+            "Starts within the window that bring quarantine, wished ones apart; 0 or -1 for never.", limits.at_least(-1)
+        ),
     )
     restart_window: timedelta = field(
         default=timedelta(hours=1), metadata=span("The sliding window in which starts count.", limits.positive)
@@ -122,6 +146,10 @@ class Daemon:
     )
     startup_grace: timedelta = field(
         default=timedelta(seconds=60), metadata=span("A session younger than this is never called idle.")
+    )
+    drift_timeout: timedelta = field(
+        default=timedelta(minutes=1),
+        metadata=span("How long an agent with changed settings may take to finish; `0s` for ever."),
     )
     strategy: str = field(
         default="one_for_one",
@@ -179,79 +207,170 @@ class Api:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workers:
-    enrich: int = field(
-        default=8,
-        metadata=whole("Runs enriched side by side by one process; 0 for none.", limits.at_least(0)),
-    )
-    execute: int = field(
-        default=8,
-        metadata=whole("Runs started side by side by one process; 0 for none.", limits.at_least(0)),
-    )
-    notify: int = field(
-        default=5,
-        metadata=whole("Notices sent side by side by one process; 0 for none.", limits.at_least(0)),
-    )
-    lost_after: timedelta = field(
-        default=timedelta(minutes=5),
-        metadata=span("How long a node may be gone before its runs end as `node_lost`.", limits.positive),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Runs:
-    deadline: timedelta = field(
-        default=timedelta(hours=2),
-        metadata=span("The longest a run may take, where its automation says nothing.", limits.positive),
-    )
-    idle: timedelta = field(
-        default=timedelta(minutes=30),
-        metadata=span("An agent run whose session is silent for so long is told of as quiet; it goes on."),
-    )
-    idle_timeout: timedelta | None = field(
-        default=None,
-        metadata=span("An agent run whose session is silent for so long is ended; never unless set, or with `0`."),
-    )
-    provider: str = field(
-        default="subprocess",
+class Destination:
+    name: str = field(metadata=text("Its name, for `to` and `notify`.", limits.destination_name))
+    kind: str = field(
         metadata=text(
-            "Where runs' sessions live: `subprocess`, `tmux`, `fake`, `fail` or `exec:<script>`.",
-            limits.provider("subprocess", "tmux", "fake", "fail"),
-        ),
+            f"How people are told: {', '.join(f'`{kind}`' for kind in DESTINATION_KINDS)}.",
+            limits.destination_kind,
+        )
     )
-    isolation: str = field(
-        default="worktree",
-        metadata=text(
-            "Where an agent run works: in a git worktree of its own (`worktree`) or in place (`none`).",
-            limits.one_of("worktree", "none"),
-        ),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Artifacts:
     url: str = field(
         default="",
-        metadata=text("`s3://bucket/prefix` or a directory; `.gc/artifacts` when unset.", limits.no_password),
+        metadata=text("Of a webhook: where it is sent. Of ntfy: the address of the server.", limits.web_address),
     )
+    signing: tuple[str, ...] = field(
+        default=(),
+        metadata=texts(
+            "Of a webhook: its secrets, each as `secret:NAME`. With two, both sign, while the receiver changes over.",
+            limits.secret_references,
+        ),
+    )
+    signing_env: str = field(
+        default="",
+        metadata=text("Of a webhook: the variable of the environment that holds its secret, `whsec_…`."),
+    )
+    allow_private: bool = field(
+        default=False,
+        metadata=switch("Of a webhook: its url may lead to this machine or into a private network."),
+    )
+    channel: str = field(
+        default="",
+        metadata=text("Of a `slack_channel`: the channel's id, such as `C0123456789`.", limits.slack_channel),
+    )
+    team: str = field(
+        default="",
+        metadata=text("Of Slack: the workspace's id, where several are installed.", limits.slack_team),
+    )
+    command: str = field(
+        default="", metadata=text("Of a command: a line for the shell, with the notice as JSON on its standard input.")
+    )
+    host: str = field(default="", metadata=text("Of email: the SMTP server."))
+    port: int = field(
+        default=0,
+        metadata=whole("Of email: its port; 0 for the usual one: 587, with `tls` 465, with `none` 25.", limits.port),
+    )
+    security: str = field(
+        default="starttls",
+        metadata=text(
+            "Of email: `starttls`, `tls` from the first byte, or `none`, which only a server on this machine may have.",
+            limits.one_of("starttls", "tls", "none"),
+        ),
+    )
+    user: str = field(
+        default="", metadata=text("Of email: who signs in, if anybody has to; `secret:NAME` or the name.")
+    )
+    password: str = field(
+        default="", metadata=text("Of email: the password of `user`, as `secret:NAME`.", limits.secret_reference)
+    )
+    sender: str = field(default="", metadata=text("Of email: the address it comes from.", limits.mail_address))
+    recipients: tuple[str, ...] = field(
+        default=(), metadata=texts("Of email: the addresses it goes to.", limits.mail_addresses)
+    )
+    topic: str = field(default="", metadata=text("Of ntfy: the topic.", limits.ntfy_topic))
+    token: str = field(
+        default="",
+        metadata=text("Of ntfy: the access token, as `secret:NAME`, if it needs one.", limits.secret_reference),
+    )
+    priority: int = field(
+        default=0,
+        metadata=whole("Of ntfy: 1 to 5; 0 gives questions and quarantines 4 and the rest 3.", limits.between(0, 5)),
+    )
+    service: str = field(
+        default="",
+        metadata=text(
+            "Of apprise: the address of the service, which holds its keys, as `secret:NAME`.", limits.secret_reference
+        ),
+    )
+    after: int = field(
+        default=0,
+        metadata=whole("Told from so many failures on; 0 for what `[notifications]` says.", limits.at_least(0)),
+    )
+
+
+SLACK = "slack:"
+"""What the name of a destination begins with that is the id of a channel or a user of Slack."""
+
+
+def slack_destination(name: str) -> Destination | None:
+    """The destination that such a name stands for; None for any other name."""
+    place = name.removeprefix(SLACK)
+    if not name.startswith(SLACK) or not place:
+        return None
+    if limits.slack_user(place) is None:
+        return Destination(name=name, kind="slack_dm_user", user=place)
+    return Destination(name=name, kind="slack_channel", channel=place) if limits.slack_channel(place) is None else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notifications:
-    slack_channel: str = field(default="", metadata=text("Slack channel for notices without another destination."))
+    destinations: tuple[Destination, ...] = field(
+        default=(), metadata=rows("Where people are told what needs them.", Destination)
+    )
+    to: tuple[str, ...] = field(
+        default=(), metadata=texts("Destinations of what has none of its own; every one when unset, `none` for none.")
+    )
     on: tuple[str, ...] = field(
-        default=("succeeded", "failed", "needs_human", "timed_out"),
+        default=("failed", "needs_human", "timed_out"),
         metadata=texts(
-            "Ends of runs that are told.",
-            limits.some_of("succeeded", "failed", "needs_human", "timed_out", "canceled", "skipped"),
+            "Ends of runs that are told, where the automation says nothing.",
+            limits.some_of("failed", "needs_human", "timed_out"),
         ),
     )
+    after: int = field(
+        default=1, metadata=whole("A failure is told when it has happened so many times.", limits.at_least(1))
+    )
+    recovery: bool = field(default=True, metadata=switch("Tell, too, when what was told is over by itself."))
+    quiet_hours: str = field(
+        default="",
+        metadata=text(
+            "Such as `22:00-07:00`: only questions and quarantines are told, the rest afterwards in one message.",
+            limits.quiet_hours,
+        ),
+    )
+    quiet_zone: str = field(
+        default="",
+        metadata=text("The zone of the quiet hours, such as `Europe/Berlin`; the city's when unset.", limits.zone),
+    )
+    slack_channel: str = field(
+        default="",
+        metadata=text(
+            "A channel of Slack, by its id, that is told as a destination of the name `slack:ID`.", limits.slack_channel
+        ),
+    )
+
+    @property
+    def every(self) -> "tuple[Destination, ...]":
+        """The destinations that are declared, and the channel of Slack."""
+        implied = slack_destination(f"{SLACK}{self.slack_channel}") if self.slack_channel else None
+        return self.destinations if implied is None else (*self.destinations, implied)
+
+    def named(self, name: str) -> "Destination | None":
+        """A destination by its name, or by `slack:` and the id of a channel or a user."""
+        return next((one for one in self.destinations if one.name == name), None) or slack_destination(name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
     runs: timedelta = field(default=timedelta(days=90), metadata=span("Ended runs; `0` keeps for ever, as below."))
     artifacts: timedelta = field(default=timedelta(days=90), metadata=span("Artifacts of runs."))
+    rollups: timedelta = field(
+        default=timedelta(days=730), metadata=span("Rollups of ended runs, which `lamp cost` and strips of days show.")
+    )
     trigger_events: timedelta = field(default=timedelta(days=30), metadata=span("Trigger events."))
     events: timedelta = field(default=timedelta(days=30), metadata=span("Events of the bus."))
     outbox: timedelta = field(default=timedelta(days=7), metadata=span("Settled outbox items."))
+    inbox: timedelta = field(default=timedelta(days=90), metadata=span("Settled inbox items."))
+    notices: timedelta = field(default=timedelta(days=30), metadata=span("Notices."))
+    deliveries: timedelta = field(default=timedelta(days=14), metadata=span("Deliveries, with their verdicts."))
+    bulk_actions: timedelta = field(
+        default=timedelta(days=30), metadata=span("Ended bulk actions, with their results.")
+    )
+    worktrees_mb: int = field(
+        default=0,
+        metadata=whole(
+            "Megabytes that the worktrees of ended runs on a node may have together; 0 for any. Of the oldest, what "
+            "a setup made goes first, such as `node_modules`, then the worktree.",
+            limits.at_least(0),
+        ),
+    )

@@ -11,6 +11,7 @@ from lamplighter.domain.city.keys import Key, Shape, attribute, keys_of
 from lamplighter.domain.city.limits import looks_secret
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.tree import Leaf, Table
+from lamplighter.domain.secrets import referred
 from lamplighter.kit.durations import format_duration
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.masking import MASK, masked
@@ -164,7 +165,7 @@ def _from(leaf: Leaf) -> str:
 def covered(name: str, value: object) -> object:
     """`value` with secrets masked: passwords in URLs, and variables whose names look secret."""
     if isinstance(value, str):
-        return MASK if value and looks_secret(name) else masked(value)
+        return MASK if value and looks_secret(name) and referred(value) is None else masked(value)
     if isinstance(value, Mapping):
         return {inner: covered(inner, item) for inner, item in value.items()}
     return value

@@ -10,6 +10,7 @@ from lamplighter.domain.city.model import Agent, City, Rig
 from lamplighter.domain.city.names import split_qualified
 from lamplighter.kit.text import expand
 
+_FIELD = re.compile(r"\{\{\s*\.(\w+)\s*\}\}")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -52,8 +53,25 @@ def session_name(city: City, instance: str) -> str:
     return _UNFIT.sub("-", given)
 
 
+def provider_variables(city: City) -> dict[str, object]:
+    """Variables for the arguments of `[providers]`, in agents and in runs."""
+    return {"CityRoot": str(city.root), "CityName": city.name}
+
+
+def pool_check(city: City, agent: Agent) -> str:
+    """The command of a pool's check with the variables of commands filled in.
+
+    All else in double braces is left as it is: such commands often contain templates of other programs.
+    """
+    command = agent.pool.check if agent.pool is not None else ""
+    if "{{" not in command:
+        return command
+    variables = command_variables(city, agent, agent.qualified_name)
+    return _FIELD.sub(lambda found: str(variables.get(found[1], found[0])), command)
+
+
 def command_variables(city: City, agent: Agent, instance: str) -> dict[str, object]:
-    """Variables for `pre_start`, `session_setup` and `start_command`."""
+    """Variables for `pre_start`, `session_setup`, `start_command` and an agent's `args`."""
     rig = rig_of(city, agent)
     return {
         "Session": session_name(city, instance),

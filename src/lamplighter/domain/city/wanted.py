@@ -70,6 +70,7 @@ def wanted(
         city_suspended=city.workspace.suspended,
         limit=CrashLimit(limits.max_restarts, limits.restart_window),
         startup_grace=limits.startup_grace,
+        drift_timeout=limits.drift_timeout,
     )
 
 

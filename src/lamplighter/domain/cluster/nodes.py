@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from lamplighter.domain.cluster.places import same_place, where
 from lamplighter.kit.errors import Conflict
 
 
@@ -76,15 +77,6 @@ def choose_name(wanted: str | None, default: str, place: str, known: Sequence[Kn
     if here is not None and here.name != wanted and here.busy:
         raise PlaceNamed(here.name, wanted)
     return wanted
-
-
-def same_place(one: str, other: str) -> bool:
-    return one.split(" ", 1)[0] == other.split(" ", 1)[0]
-
-
-def where(place: str) -> str:
-    """The location part of a place, for people."""
-    return place.split(" ", 1)[-1]
 
 
 def first_among(owners: Iterable[tuple[str, str]]) -> str | None:

@@ -1,6 +1,7 @@
 """The ledger of side effects: an intent is recorded before sending, a result after; unknown outcomes are counted.
 
 When a destination refuses, nothing happened there: the intent is deleted, and a later try starts from the beginning.
+Unless an earlier try is in doubt: that one may have arrived all the same, and stays on record.
 """
 
 from collections.abc import Mapping
@@ -108,6 +109,11 @@ def after_look_up(effect: Effect, answer: Answer, now: datetime) -> Send | Alrea
 
 def done(effect: Effect, result: Mapping[str, Any], now: datetime) -> Effect:
     return replace(effect, state=EffectState.DONE, result=dict(result), done_at=now)
+
+
+def refused(effect: Effect) -> Effect | None:
+    """What stays on record of an effect whose last try was refused: its doubts, one of them as the try that is open."""
+    return replace(effect, doubts=effect.doubts - 1) if effect.doubts else None
 
 
 def request_of(value: Any) -> str:

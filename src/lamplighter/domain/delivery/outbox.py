@@ -14,6 +14,8 @@ MOST_RECOVERIES = 20
 FIRST_DELAY = timedelta(seconds=30)
 LONGEST_DELAY = timedelta(minutes=5)
 HUNG_AFTER = timedelta(minutes=5)
+FIRST_PAUSE = timedelta(seconds=1)
+LONGEST_PAUSE = timedelta(seconds=30)
 
 
 class ItemKind(StrEnum):
@@ -26,8 +28,15 @@ class ItemKind(StrEnum):
     NOTIFY_RUN_TERMINAL = "notify_run_terminal"
     NOTIFY_SESSION_COMPLETE = "notify_session_complete"
     NOTIFY_AUTOMATION = "notify_automation"
+    SEND_NOTICE = "send_notice"
+    BULK_PART = "bulk_part"
+    SLACK_CALL = "slack_call"
+    SLACK_PRESS = "slack_press"
+    SLACK_FOLLOW = "slack_follow"
 
 
+STAGES = frozenset({ItemKind.ENQUEUE_ENRICH, ItemKind.ENQUEUE_EXECUTE, ItemKind.COOK})
+"""The kinds whose handling may hold the lease of their run."""
 REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
     ItemKind.PROCESS_DELIVERY: ("delivery",),
     ItemKind.ENQUEUE_ENRICH: ("run",),
@@ -38,7 +47,20 @@ REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
     ItemKind.NOTIFY_RUN_TERMINAL: ("run",),
     ItemKind.NOTIFY_SESSION_COMPLETE: ("session",),
     ItemKind.NOTIFY_AUTOMATION: ("automation", "notice"),
+    ItemKind.SEND_NOTICE: ("notice",),
+    ItemKind.BULK_PART: ("bulk", "part"),
+    ItemKind.SLACK_CALL: ("team", "method"),
+    ItemKind.SLACK_PRESS: ("team", "person"),
+    ItemKind.SLACK_FOLLOW: ("thread",),
 }
+_SECOND, _MINUTE, _HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+DELAYS: Mapping[str, tuple[timedelta, ...]] = {
+    ItemKind.SEND_NOTICE.value: (
+        5 * _SECOND, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 5 * _HOUR, 10 * _HOUR, 14 * _HOUR, 20 * _HOUR, 20 * _HOUR,
+    ),
+}  # fmt: skip
+"""The delays after failed attempts of kinds that have a schedule of their own: notices are tried ten times over three
+days. The others are tried MOST_ATTEMPTS times."""
 
 
 class ItemState(StrEnum):
@@ -138,8 +160,25 @@ def recover(item: Item, now: datetime) -> Item:
         due_at=now,
         claimed_by=None,
         claimed_at=None,
-        last_error=f"{recoveries} workers died on it" if given_up else item.last_error,
+        last_error=f"{recoveries} times a worker died on it or lost the database" if given_up else item.last_error,
     )
+
+
+def hand_back(item: Item, now: datetime) -> Item:
+    """Release a claim that its worker does not work on, because an answer of the database was lost.
+
+    Counts as a recovery, not as an attempt. It is due after a short pause that grows with the recoveries, so that an
+    item which itself breaks the connection is not tried without end.
+    """
+    after = recover(item, now)
+    if after is item or after.state is ItemState.FAILED:
+        return after
+    return replace(after, due_at=now + doubling(item.recoveries, first=FIRST_PAUSE, most=LONGEST_PAUSE))
+
+
+def try_again(item: Item, now: datetime) -> Item:
+    """Pending from its first attempt on: a person wants an item tried again that was given up."""
+    return replace(item, state=ItemState.PENDING, attempts=0, recoveries=0, due_at=now)
 
 
 def take_back(item: Item, now: datetime) -> Item:
@@ -155,8 +194,9 @@ def hung(item: Item, now: datetime) -> bool:
 
 def _failed_once(item: Item, error: str, now: datetime, *, permanent: bool) -> Item:
     attempts = item.attempts + 1
-    given_up = permanent or attempts >= MOST_ATTEMPTS
-    delay = doubling(item.attempts, first=FIRST_DELAY, most=LONGEST_DELAY)
+    delays = DELAYS.get(item.kind)
+    given_up = permanent or attempts >= (MOST_ATTEMPTS if delays is None else len(delays) + 1)
+    delay = timedelta(0) if given_up else _delay(item.attempts, delays)
     return replace(
         item,
         state=ItemState.FAILED if given_up else ItemState.PENDING,
@@ -166,6 +206,10 @@ def _failed_once(item: Item, error: str, now: datetime, *, permanent: bool) -> I
         claimed_at=None,
         last_error=error,
     )
+
+
+def _delay(attempts: int, delays: tuple[timedelta, ...] | None) -> timedelta:
+    return doubling(attempts, first=FIRST_DELAY, most=LONGEST_DELAY) if delays is None else delays[attempts]
 
 
 def fence(item: Item, claim_number: int) -> None:

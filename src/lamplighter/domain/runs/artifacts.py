@@ -9,6 +9,7 @@ from typing import Any
 from lamplighter.kit.errors import UsageError
 
 JSON_TYPE = "application/json"
+MARKDOWN_TYPE = "text/markdown; charset=utf-8"
 LONGEST_KEY = 500
 _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 
@@ -16,6 +17,11 @@ _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 class Artifact(StrEnum):
     ENRICHMENT = "enrichment"
     COMPLETION = "completion"
+    PLAN = "plan"
+
+    @property
+    def content_type(self) -> str:
+        return MARKDOWN_TYPE if self is Artifact.PLAN else JSON_TYPE
 
 
 class KeyRefused(UsageError):
@@ -32,7 +38,7 @@ def prefix_of(run: str) -> str:
 
 def key_of(run: str, artifact: Artifact) -> str:
     """The key of an artifact: the same for every try, so that a repeated write replaces the earlier one."""
-    return f"{prefix_of(run)}{artifact}.json"
+    return f"{prefix_of(run)}{artifact}.{'md' if artifact is Artifact.PLAN else 'json'}"
 
 
 def written(payload: Mapping[str, Any]) -> bytes:

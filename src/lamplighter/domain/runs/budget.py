@@ -1,9 +1,12 @@
-"""What a run has used, as far as its program reports it, and whether that exceeds its limits."""
+"""What runs have used, as far as their programs report it, and whether that exceeds their limits: by run and by day."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from lamplighter.kit.durations import format_duration
 
 
 class Used(Protocol):
@@ -37,6 +40,27 @@ class Limits:
     tokens: int | None = None
     time: timedelta | None = None
 
+    @property
+    def bounds(self) -> bool:
+        return any(one is not None for one in (self.cost, self.tokens, self.time))
+
+
+@dataclass(frozen=True)
+class DaySpent:
+    """What agent runs used since the city's last midnight, those at work included."""
+
+    tokens: int = 0
+    cost: float = 0.0
+    time: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True)
+class DayBudget:
+    """A budget of one day; `whose`, such as `All runs`, begins the sentence that tells of it."""
+
+    whose: str
+    limits: Limits
+
 
 @dataclass(frozen=True)
 class Over:
@@ -60,3 +84,42 @@ def exceeded(limits: Limits, spent: Spent, started_at: datetime | None, now: dat
     if limits.time is not None and started_at is not None and now - started_at > limits.time:
         return Over("budget_time", f"It ran longer than its budget of {limits.time.total_seconds():g} s.")
     return None
+
+
+DAY = "budget"
+"""The reason of a run that a day's budget ended or kept from starting."""
+_SECOND = timedelta(seconds=1)
+
+
+def midnight(now: datetime, zone: ZoneInfo) -> datetime:
+    """When the day of `now` began in that zone: budgets of a day begin anew then."""
+    local = now.astimezone(zone)
+    return datetime(local.year, local.month, local.day, tzinfo=zone)
+
+
+def next_midnight(now: datetime, zone: ZoneInfo) -> datetime:
+    local = now.astimezone(zone) + timedelta(days=1)
+    return datetime(local.year, local.month, local.day, tzinfo=zone)
+
+
+def used_up(budget: DayBudget, spent: DaySpent, *, starting: bool = False) -> Over | None:
+    """The first limit of the day that does not hold any more.
+
+    A run under way is ended once more is used than the limit; one that is `starting` needs something to be left.
+    """
+    limits = budget.limits
+    if limits.cost is not None and _beyond(spent.cost, limits.cost, starting):
+        return _over(budget, f"{limits.cost:g} USD", f"{spent.cost:.4f} USD")
+    if limits.tokens is not None and _beyond(spent.tokens, limits.tokens, starting):
+        return _over(budget, f"{limits.tokens} tokens", f"{spent.tokens} tokens")
+    if limits.time is not None and _beyond(spent.time.total_seconds(), limits.time.total_seconds(), starting):
+        return _over(budget, format_duration(limits.time), format_duration(spent.time - spent.time % _SECOND))
+    return None
+
+
+def _beyond(spent: float, limit: float, starting: bool) -> bool:  # noqa: FBT001  passed on as it came
+    return spent >= limit if starting else spent > limit
+
+
+def _over(budget: DayBudget, limit: str, spent: str) -> Over:
+    return Over(DAY, f"{budget.whose} may use {limit} a day and have used {spent} today.")

@@ -15,6 +15,9 @@ ALIAS = "automation.complete"
 LONGEST_SUMMARY = 100_000
 LONGEST_REF = 2_000
 MOST_ENTRIES = 200
+ASK_TOOL = "automation_ask"
+LONGEST_QUESTION = 8_000
+MOST_CHOICES = 20
 
 _RUN_ID = re.compile(r"run_[0-9a-hjkmnp-tv-z]{26}")
 _COMPLETION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@/+-]{0,199}")
@@ -43,9 +46,12 @@ class Completion:
     diff_ref: str = ""
     test_report_ref: str = ""
     side_effect_refs: tuple[Any, ...] = ()
+    question: Mapping[str, Any] | None = None
+    """What it asks a person; only with the outcome `needs_human`."""
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        asks = {} if self.question is None else {"question": dict(self.question)}
+        return asks | {
             "run_id": self.run,
             "completion_id": self.completion_id,
             "outcome": self.outcome.value,
@@ -62,10 +68,11 @@ class Completion:
 
 
 class CompletionInvalid(UsageError):
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, problems: list[str], tool: str = TOOL) -> None:
+        what = "completion" if tool == TOOL else "question"
         super().__init__(
-            f"The completion was not recorded: {'; '.join(problems)}.",
-            hint=f"Mend the arguments and call {TOOL} again.",
+            f"The {what} was not recorded: {'; '.join(problems)}.",
+            hint=f"Mend the arguments and call {tool} again.",
         )
         self.problems = tuple(problems)
 
@@ -93,6 +100,36 @@ class CompletionConflict(CompletionRefused):
         super().__init__(
             f"Run {run.id} is already completed {what}; it stays {run.state}.",
             hint="Nothing needs to be done; a completion is final.",
+        )
+
+
+class BeingVerified(CompletionRefused):
+    code = "being_verified"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(
+            f"Run {run.id} claimed its success before, and that is being verified.",
+            hint="Stop here: if it does not hold, you are told what is wrong and go on.",
+        )
+
+
+class RoundOver(CompletionRefused):
+    code = "round_over"
+
+    def __init__(self, run: Run, number: int) -> None:
+        super().__init__(
+            f"Round {number} of run {run.id} is over: what was reported in it was not verified.",
+            hint=f"Report under the completion id of round {run.round}, which its message names.",
+        )
+
+
+class NoPlan(CompletionRefused):
+    code = "no_plan"
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(
+            f"Run {run.id} is to make a plan, and `summary_markdown` is empty.",
+            hint=f"Put the whole plan into `summary_markdown` and call {TOOL} again.",
         )
 
 
@@ -130,6 +167,7 @@ class Recorded:
 
     completion_id: str
     content: str
+    round: int = 1
 
 
 @dataclass(frozen=True)
@@ -138,8 +176,20 @@ class Accept:
 
 
 @dataclass(frozen=True)
+class Propose:
+    """The plan is recorded, and the run ends: a person decides about it."""
+
+
+@dataclass(frozen=True)
+class Verify:
+    """The claim of success is recorded and will be verified; the run goes on until then."""
+
+
+@dataclass(frozen=True)
 class Replay:
-    """The same completion was recorded before: give the same answer, write nothing."""
+    """The same completion was recorded before: give the same answer, write nothing. `round` is its round."""
+
+    round: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,11 +204,31 @@ class Refuse:
     error: CompletionRefused
 
 
-Judgement = Accept | Replay | Late | Refuse
+Judgement = Accept | Propose | Verify | Replay | Late | Refuse
 
 
-def judge(run: Run, recorded: Recorded | None, completion: Completion, *, session: str | None = None) -> Judgement:
-    """Decide about a completion. `session` is the caller's session, if it has one."""
+@dataclass(frozen=True)
+class Claims:
+    """The claims of success of a run whose success is verified, of all its rounds."""
+
+    recorded: tuple[Recorded, ...] = ()
+
+
+def judge(
+    run: Run,
+    recorded: Recorded | None,
+    completion: Completion,
+    *,
+    session: str | None = None,
+    claims: Claims | None = None,
+    plans: bool = False,
+) -> Judgement:
+    """Decide about a completion. `session` is the caller's session, if it has one; `claims` is None for a run whose
+    success is not verified; `plans` says that a success of the run is a plan.
+    """
+    before = _claimed_before(run, completion, claims)
+    if before is not None:
+        return before
     if session and run.session_id and session != run.session_id:
         return Refuse(SessionMismatch(run))
     if recorded is not None:
@@ -167,8 +237,27 @@ def judge(run: Run, recorded: Recorded | None, completion: Completion, *, sessio
             return Replay()
         return Refuse(CompletionConflict(run, same_id=same_id))
     if run.state is RunState.RUNNING:
-        return Accept(completion.outcome.state)
+        return _judge_running(run, completion, verified=claims is not None, plans=plans)
     return Refuse(NotStarted(run)) if run.state in ACTIVE else Late(TooLate(run))
+
+
+def _judge_running(run: Run, completion: Completion, *, verified: bool, plans: bool) -> Judgement:
+    if run.pending is not None:
+        return Refuse(BeingVerified(run))
+    if plans and completion.outcome is Outcome.SUCCEEDED:
+        return Propose() if completion.summary else Refuse(NoPlan(run))
+    return Verify() if verified and completion.outcome is Outcome.SUCCEEDED else Accept(completion.outcome.state)
+
+
+def _claimed_before(run: Run, completion: Completion, claims: Claims | None) -> Judgement | None:
+    """The answer of an earlier round to a completion with its id; None for one of the present round."""
+    for one in claims.recorded if claims is not None else ():
+        if one.completion_id == completion.completion_id:
+            if one.content == completion.content:
+                return Replay(one.round)
+            over = not run.ended and one.round < run.round
+            return Refuse(RoundOver(run, one.round) if over else CompletionConflict(run, same_id=True))
+    return None
 
 
 def error_of(judgement: Judgement) -> LampError | None:
@@ -197,6 +286,25 @@ def parse(args: Mapping[str, Any]) -> Completion:
     if problems:
         raise CompletionInvalid(problems)
     return completion
+
+
+def parse_question(args: Mapping[str, Any]) -> Completion:
+    """A completion that asks a person something, from an agent's arguments. Raises CompletionInvalid."""
+    problems: list[str] = []
+    read = _Reader(args, problems.append)
+    run = read.id("run_id", "runId", _RUN_ID)
+    text = read.text("question", "question", LONGEST_QUESTION)
+    if not text:
+        problems.append("`question` is missing")
+    choices = read.entries("choices", "choices")
+    if len(choices) > MOST_CHOICES or not all(isinstance(one, str) and one.strip() for one in choices):
+        problems.append(f"`choices` takes at most {MOST_CHOICES} texts")
+    without = read.text("without_answer", "withoutAnswer", LONGEST_REF)
+    summary = read.text("summary_markdown", "summaryMarkdown", LONGEST_SUMMARY)
+    if problems:
+        raise CompletionInvalid(problems, ASK_TOOL)
+    question = {"text": text, "choices": list(choices), "without_answer": without or None}
+    return Completion(run, f"run:{run}:question", Outcome.NEEDS_HUMAN, summary, question=question)
 
 
 def run_id(text: str) -> str | None:

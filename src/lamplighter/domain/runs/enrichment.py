@@ -23,6 +23,7 @@ _OWN_TITLES = {
     "schedule": "Scheduled run",
     "condition": "Condition came true",
     "manual": "Manual run",
+    "message": "Message to a run",
 }
 
 

@@ -45,14 +45,19 @@ def question(payload: Mapping[str, Any]) -> str:
 
 
 def answer(text: str | None, candidates: Sequence[Candidate]) -> Selection:
-    """The selection in the model's answer; only one JSON object with both fields counts, in a code fence or not."""
+    """The selection in the model's answer; only one JSON object with both fields counts, in a code fence or not.
+
+    `configurationId` is taken for `configuration`: selectors that were made for other programs say so.
+    """
     if text is None or not text.strip():
         return NotSelected(EMPTY)
     try:
         found = json_text.parse(_unfenced(text))
     except ValueError:
         return NotSelected(INVALID)
-    name, rationale = (found.get("configuration"), found.get("rationale")) if isinstance(found, dict) else (None, None)
+    if not isinstance(found, dict):
+        return NotSelected(INVALID)
+    name, rationale = found.get("configuration", found.get("configurationId")), found.get("rationale")
     if not isinstance(name, str) or not isinstance(rationale, str):
         return NotSelected(INVALID)
     if name not in {one.name for one in candidates}:

@@ -36,6 +36,8 @@ class Policy:
     idle: timedelta = IDLE
     idle_timeout: timedelta | None = None
     limits: Limits = field(default_factory=Limits)
+    stuck_after: int = 0
+    """So often in a row an agent may make the same call with the same result; 0 for any number."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,15 @@ class TimeOut:
     stop_session: bool = True
 
 
-Verdict = Leave | Fail | TimeOut
+@dataclass(frozen=True)
+class Asks:
+    """Its program stands at a permission prompt of its own, which nobody there can answer."""
+
+    what: str
+    reason: str = "permission"
+
+
+Verdict = Leave | Fail | TimeOut | Asks
 
 
 def overdue(run: Run, now: datetime) -> bool:
@@ -71,15 +81,15 @@ def verdict(
     run: Run, session: SessionSeen | None, now: datetime, policy: Policy, *, spent: Spent | None = None
 ) -> Verdict:
     """`session` is None if it could not be queried. The deadline applies in every state that is not an end state."""
-    if run.ended:
+    if run.ended or run.taken_by is not None:  # while a person has it, its clock stands
         return Leave()
     if run.state is not RunState.RUNNING:
         return TimeOut(stop_session=False) if overdue(run, now) else Leave()
     if run.session_id is None:
         return _without_session(run, now, policy)
-    if overdue(run, now):
-        return TimeOut()
-    over = exceeded(policy.limits, spent or Spent(), run.started_at, now)
+    if overdue(run, now) or run.pending is not None:  # a verification under way says how the run ends
+        return TimeOut() if overdue(run, now) else Leave()
+    over = exceeded(policy.limits, spent or Spent(), run.started_at, now - (run.stood or timedelta(0)))
     if over is not None:
         return _over_budget(over)
     return Leave() if session is None else _by_session(run, session, now, policy)

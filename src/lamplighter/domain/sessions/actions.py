@@ -13,6 +13,7 @@ class StartReason(StrEnum):
     SCALE_UP = "pool scale-up"
     CRASH_RECOVERY = "crash recovery"
     WANTED_AGAIN = "wanted again"
+    DRAINED = "drained"
 
 
 class RestartReason(StrEnum):
@@ -29,6 +30,7 @@ class StopReason(StrEnum):
     SURPLUS = "surplus"
     ORPHAN = "not in the configuration"
     DEPENDENCY = "a dependency died"
+    RENAMED = "its session has another name now"
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,17 @@ class ClearDrain:
 
 @dataclass(frozen=True)
 class NoteEnd:
-    """The program ended by itself: record when, and report it once, with the end of its output if there is any."""
+    """The program ended by itself: record when, and report it once, with the end of its output if there is any.
+
+    With `drained` it was asked to finish before: its end is what was wished for and no crash.
+    """
 
     session: SessionName
     agent: str
     session_id: str
     exit_status: int | None
     has_output: bool
+    drained: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lamplighter.kit.clock import SET_BACK_TOLERANCE
+from lamplighter.kit.durations import format_duration
 
 # The first relight is immediate; each further one waits longer, as long as the session keeps ending within SHORT_LIFE.
 RELIGHT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (0, 1, 5, 15, 30))
 SHORT_LIFE = timedelta(seconds=60)
 _KEPT = 100
+_LONGEST_LINE = 200
+_KNOWN_STATUSES = {126: " (cannot be run)", 127: " (program not found)"}  # as shells report them
 
 
 @dataclass(frozen=True)
 class CrashLimit:
-    """`count` starts within `window` quarantine a session; with a count of 0 it is never quarantined."""
+    """`count` starts within `window` quarantine a session; with a count of 0 or less it is never quarantined."""
 
     count: int = 5
     window: timedelta = timedelta(hours=1)
@@ -27,6 +30,7 @@ class Life:
     ended_at: datetime | None = None
     wished: bool = False  # it was stopped on purpose
     counted: bool = True  # False for a start that must not lead to quarantine, such as one after a configuration change
+    cause: str = ""  # why it ended or could not begin, for people
 
 
 @dataclass(frozen=True)
@@ -40,19 +44,37 @@ class SessionHistory:
     def started(self, at: datetime, *, counted: bool = True) -> "SessionHistory":
         return replace(self, lives=(*self.lives, Life(at, counted=counted))[-_KEPT:])
 
-    def failed(self, at: datetime, *, counted: bool = True) -> "SessionHistory":
+    def failed(self, at: datetime, *, counted: bool = True, cause: str = "") -> "SessionHistory":
         """A failed start is recorded as a life that ended at once."""
-        return replace(self, lives=(*self.lives, Life(at, ended_at=at, counted=counted))[-_KEPT:])
+        return replace(self, lives=(*self.lives, Life(at, ended_at=at, counted=counted, cause=cause))[-_KEPT:])
 
-    def ended(self, at: datetime, *, wished: bool = False) -> "SessionHistory":
+    def ended(self, at: datetime, *, wished: bool = False, cause: str = "") -> "SessionHistory":
         """The current life ended; if its end is already recorded, the history stays unchanged."""
         if not self.lives or self.lives[-1].ended_at is not None:
             return self
-        return replace(self, lives=(*self.lives[:-1], replace(self.lives[-1], ended_at=at, wished=wished)))
+        life = replace(self.lives[-1], ended_at=at, wished=wished, cause=cause)
+        return replace(self, lives=(*self.lives[:-1], life))
+
+    @property
+    def next_start_counts(self) -> bool:
+        """Whether a start now counts towards quarantine: one after a stop that somebody wished for does not."""
+        return not self.lives or not self.lives[-1].wished
+
+    @property
+    def last_cause(self) -> str:
+        """Why the latest life that nobody ended on purpose was over; empty if that is not known."""
+        return next((life.cause for life in reversed(self.lives) if life.ended_at is not None and not life.wished), "")
 
     def cleared(self) -> "SessionHistory":
         """A person lifted the quarantine: only the last life is kept, and it no longer counts."""
         return SessionHistory(lives=tuple(replace(life, counted=False, wished=True) for life in self.lives[-1:]))
+
+
+def end_cause(exit_status: int | None, output: str) -> str:
+    """Why a program ended, for people: its status, and the last line that it wrote."""
+    status = "" if exit_status is None else f" with status {exit_status}{_KNOWN_STATUSES.get(exit_status, '')}"
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return f"its program ended{status}" + (f": {lines[-1][:_LONGEST_LINE]}" if lines else "")
 
 
 def starts_in_window(history: SessionHistory, limit: CrashLimit, now: datetime) -> tuple[datetime, ...]:
@@ -66,6 +88,12 @@ def quarantined_until(history: SessionHistory, limit: CrashLimit, now: datetime)
     if limit.count <= 0 or len(recent) < limit.count:
         return None
     return recent[-limit.count] + limit.window
+
+
+def quarantine_reason(history: SessionHistory, limit: CrashLimit, now: datetime) -> str:
+    """How often it was started, and why it ended the last time."""
+    often = f"started {len(starts_in_window(history, limit, now))} times within {format_duration(limit.window)}"
+    return f"{often}: {history.last_cause}" if history.last_cause else often
 
 
 def next_start(history: SessionHistory, now: datetime) -> datetime:

@@ -6,8 +6,20 @@ from enum import StrEnum
 
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen
+from lamplighter.kit.clock import SET_BACK_TOLERANCE
 
 STARTUP_GRACE = timedelta(seconds=60)
+
+
+def activity_since(started_at: datetime, activity: datetime | None) -> datetime:
+    """The last activity of a session that began at `started_at`; without any, its start.
+
+    Times of files and terminals are coarser than that of the start, and may lie shortly before it. Activity long before
+    the start is newer than the start: the clock was set back in between.
+    """
+    if activity is None:
+        return started_at
+    return activity if started_at - activity > SET_BACK_TOLERANCE else max(activity, started_at)
 
 
 def idle_at(seen: Seen, timeout: timedelta | None, *, grace: timedelta = STARTUP_GRACE) -> datetime | None:

@@ -80,7 +80,8 @@ def _drained(outlook: Outlook, agent: WantedAgent, marks: Draining | None) -> Ac
     """
     if marks is None:
         return None
-    overdue = drain_overdue(marks, agent.drain_timeout, outlook.now) and not outlook.is_busy(agent.session)
+    timeout = outlook.time_to_drain(agent, marks.reason)
+    overdue = drain_overdue(marks, timeout, outlook.now) and not outlook.is_busy(agent.session)
     if not marks.acknowledged and not overdue:
         return None
     reason = RestartReason.DRIFT if marks.reason is DrainReason.DRIFT else RestartReason.DRAINED
@@ -108,11 +109,13 @@ def _verdict(
         case Restart(reason=reason) | Stop(reason=reason):
             return Verdict(agent.agent, AgentState.STARTING, str(reason))
         case Drain(reason=reason):
-            return Verdict(agent.agent, AgentState.DRAINING, str(reason), outlook.now + agent.drain_timeout)
+            timeout = outlook.time_to_drain(agent, reason)
+            return Verdict(agent.agent, AgentState.DRAINING, str(reason), outlook.now + timeout)
         case _:
             pass
     if marks is not None and not isinstance(action, ClearDrain):
-        return Verdict(agent.agent, AgentState.DRAINING, str(marks.reason), overdue_at(marks, agent.drain_timeout))
+        until = overdue_at(marks, outlook.time_to_drain(agent, marks.reason))
+        return Verdict(agent.agent, AgentState.DRAINING, str(marks.reason), until)
     if outlook.wanted.one_pass:
         return Verdict(agent.agent, AgentState.RUNNING, _left(agent, seen))
     idle = idle_at(seen, agent.idle_timeout, grace=outlook.wanted.startup_grace)

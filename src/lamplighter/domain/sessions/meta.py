@@ -16,7 +16,9 @@ FINGERPRINT = "GC_CONFIG_HASH"
 FINGERPRINT_FIELDS = "LAMP_CONFIG_FIELDS"
 AGENT = "LAMP_AGENT"
 POOL = "LAMP_POOL"
+NUDGE_FAILED = "nudge failed"  # told by a start whose first nudge did not arrive; kept nowhere
 RUN = "LAMP_RUN_ID"  # set on a run's session, which the patrol of agents ignores
+SPEAKS_TO = "speaks to"  # the session of the agent that a run was told to
 
 ONE_SHOT = (DRAIN, DRAIN_REASON, DRAIN_ACK, RESTART_REQUESTED)
 KNOWN = (*ONE_SHOT, FINGERPRINT, FINGERPRINT_FIELDS, AGENT, POOL, RUN)

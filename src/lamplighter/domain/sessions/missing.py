@@ -10,7 +10,7 @@ from lamplighter.domain.sessions.actions import (
     StartReason,
     Verdict,
 )
-from lamplighter.domain.sessions.crashes import next_start, quarantined_until, starts_in_window
+from lamplighter.domain.sessions.crashes import next_start, quarantine_reason, quarantined_until, starts_in_window
 from lamplighter.domain.sessions.model import Seen
 from lamplighter.domain.sessions.outlook import Outlook, WantedAgent
 
@@ -20,16 +20,18 @@ def decide(outlook: Outlook, agent: WantedAgent, zombie: Seen | None) -> Decisio
     noted = _noted_end(outlook, agent, zombie)
     history = outlook.past(agent.session)
     if noted:
-        history = history.ended(outlook.now)
+        history = history.ended(outlook.now, wished=outlook.has_drained(agent.session))
     until = quarantined_until(history, outlook.wanted.limit, outlook.now)
     if until is not None:
         starts = len(starts_in_window(history, outlook.wanted.limit, outlook.now))
         told = () if history.quarantine_noted == until else (Quarantine(agent.session, agent.agent, starts, until),)
-        reason = f"started {starts} times within {outlook.wanted.limit.window}"
+        reason = quarantine_reason(history, outlook.wanted.limit, outlook.now)
         return Decision(Verdict(agent.agent, AgentState.QUARANTINED, reason, until), noted + told)
     due = next_start(history, outlook.now)
     if due > outlook.now:
         return Decision(Verdict(agent.agent, AgentState.CRASHED, "waits before it is started again", due), noted)
+    if former := outlook.former_session(agent):
+        return Decision(Verdict(agent.agent, AgentState.STOPPED, f"waits for the end of its session {former}"), noted)
     if awaited := outlook.waits_for(agent):
         return Decision(Verdict(agent.agent, AgentState.STOPPED, f"waits for {awaited}"), noted)
     reason = _reason(outlook, agent, zombie)
@@ -45,11 +47,15 @@ def _noted_end(outlook: Outlook, agent: WantedAgent, zombie: Seen | None) -> tup
         return ()
     session_id = zombie.session_id if zombie else ""
     status = zombie.exit_status if zombie else None
-    return (NoteEnd(agent.session, agent.agent, session_id, status, has_output=zombie is not None),)
+    drained = outlook.has_drained(agent.session)
+    return (NoteEnd(agent.session, agent.agent, session_id, status, has_output=zombie is not None, drained=drained),)
 
 
 def _reason(outlook: Outlook, agent: WantedAgent, zombie: Seen | None) -> StartReason:
     lives = outlook.past(agent.session).lives
+    open_life = bool(lives) and lives[-1].ended_at is None
+    if outlook.has_drained(agent.session) and (open_life or zombie is not None):
+        return StartReason.DRAINED
     if zombie is not None or (lives and not lives[-1].wished):
         return StartReason.CRASH_RECOVERY
     if agent.is_pool:

@@ -76,6 +76,7 @@ class SessionSpec:
     dialogs: tuple[Dialog, ...] = ()
     process_names: tuple[str, ...] = ()
     nudge: str = ""
+    prompt: str = ""  # what its command line already tells it; it shows this before it is ready for more
     setup: Setup = Setup()
 
 

@@ -8,11 +8,12 @@ from functools import cached_property
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.crashes import CrashLimit, SessionHistory
 from lamplighter.domain.sessions.drift import Fingerprint
-from lamplighter.domain.sessions.idle import STARTUP_GRACE
+from lamplighter.domain.sessions.idle import STARTUP_GRACE, DrainReason, draining
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.supervise import Strategy, taken_along, without_rings
 
 DRAIN_TIMEOUT = timedelta(minutes=5)
+DRIFT_TIMEOUT = timedelta(minutes=1)
 _BLANK = SessionHistory()
 
 
@@ -45,16 +46,21 @@ class Wanted:
     city_suspended: bool = False
     limit: CrashLimit = field(default_factory=CrashLimit)
     startup_grace: timedelta = STARTUP_GRACE
+    drift_timeout: timedelta = DRIFT_TIMEOUT  # how long a session with changed settings may drain
     one_pass: bool = False  # no patrol follows: drains are not waited for, idleness is ignored
 
 
 @dataclass(frozen=True)
 class Sight:
-    """All observed sessions of the city, those at work on a bead, and those with an action under way."""
+    """All observed sessions of the city, those at work on a bead, and those with an action under way.
+
+    `draining` has those that were draining when they were last seen alive; their marks may be gone with them.
+    """
 
     sessions: Mapping[SessionName, Seen] = field(default_factory=dict)
     busy: frozenset[SessionName] = frozenset()
     under_way: frozenset[SessionName] = frozenset()
+    draining: frozenset[SessionName] = frozenset()
 
 
 History = Mapping[SessionName, SessionHistory]
@@ -77,6 +83,22 @@ class Outlook:
         seen = self.sight.sessions.get(session)
         return seen is not None and seen.alive
 
+    def has_drained(self, session: SessionName) -> bool:
+        """Whether the session was asked to finish before it ended."""
+        seen = self.sight.sessions.get(session)
+        return session in self.sight.draining if seen is None else draining(seen) is not None
+
+    def time_to_drain(self, agent: WantedAgent, reason: DrainReason) -> timedelta:
+        return self.wanted.drift_timeout if reason is DrainReason.DRIFT else agent.drain_timeout
+
+    def former_session(self, agent: WantedAgent) -> SessionName | None:
+        """A living session of the same agent under another name: the city or the session template was renamed."""
+        return next((name for name in self._living.get(agent.agent, ()) if name != agent.session), None)
+
+    def is_former(self, seen: Seen) -> bool:
+        """Whether this session, which is not wanted, belongs to an agent that is wanted under another session name."""
+        return agent_of(seen) in self._wanted_names
+
     def waits_for(self, agent: WantedAgent) -> str:
         """The first agent it depends on that is wanted but not up; empty when it may start."""
         for name in self._needs.get(agent.declared, ()):
@@ -95,6 +117,18 @@ class Outlook:
         if seen is None or not seen.alive or agent.session in self.sight.under_way:
             return False
         return seen.attached or not self.fallen_dependency(agent)
+
+    @cached_property
+    def _living(self) -> dict[str, list[SessionName]]:
+        found: dict[str, list[SessionName]] = {}
+        for seen in self.sight.sessions.values():
+            if seen.alive and not is_runs(seen):
+                found.setdefault(agent_of(seen), []).append(seen.name)
+        return found
+
+    @cached_property
+    def _wanted_names(self) -> frozenset[str]:
+        return frozenset(agent.agent for agent in self.wanted.agents)
 
     @cached_property
     def _by_template(self) -> dict[str, list[WantedAgent]]:
@@ -118,7 +152,18 @@ class Outlook:
 
     def _just_died(self, session: SessionName) -> bool:
         lives = self.past(session).lives
-        return bool(lives) and lives[-1].ended_at is None and not self.is_alive(session)
+        ended = bool(lives) and lives[-1].ended_at is None and not self.is_alive(session)
+        return ended and not self.has_drained(session)
+
+
+def former_sessions(wanted: Wanted, sessions: Mapping[SessionName, Seen]) -> frozenset[SessionName]:
+    """The living sessions of wanted agents under names that are no longer theirs."""
+    names = {agent.agent: agent.session for agent in wanted.agents}
+    return frozenset(
+        seen.name
+        for seen in sessions.values()
+        if seen.alive and not is_runs(seen) and names.get(agent_of(seen), seen.name) != seen.name
+    )
 
 
 def pool_of(seen: Seen) -> str:

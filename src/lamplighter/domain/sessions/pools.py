@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lamplighter.domain.sessions.idle import draining
+from lamplighter.domain.sessions.idle import DrainReason, draining
 from lamplighter.domain.sessions.model import Seen
 
 
@@ -31,18 +31,25 @@ def wanted_instances(
 ) -> tuple[str, ...]:
     """The instances to keep or start, by name. `running` has the sessions of this pool, `busy` the names at work.
 
-    Unknown demand keeps the running instances, within the bounds. Busy instances are always kept; the others are kept
-    up to the wanted size, those not draining first, then the most recently active. New ones take the lowest free names.
+    Unknown demand keeps the running instances, within the bounds, except those that were already asked to leave as
+    surplus: a controller that does not know the demand yet goes on with the drains of the one before it. Busy
+    instances are always kept; the others are kept up to the wanted size, those not draining first, then the most
+    recently active. New ones take the lowest free names.
     """
     names = instance_names(pool, bounds.most)
     living = [name for name in running if running[name].alive and (name in names or name in busy)]
-    asked = len(living) if demand is None else demand
+    asked = len([name for name in living if not _is_leaving(running[name])]) if demand is None else demand
     size = max(bounds.least, min(asked, bounds.most))
     working = [name for name in living if name in busy]
     resting = sorted((name for name in living if name not in busy), key=lambda name: _rank(name, running[name]))
     kept = working + resting[: max(size - len(working), 0)]
     fresh = [name for name in names if name not in living]
     return tuple(sorted(kept + fresh[: max(size - len(kept), 0)], key=lambda name: (len(name), name)))
+
+
+def _is_leaving(seen: Seen) -> bool:
+    marks = draining(seen)
+    return marks is not None and marks.reason is DrainReason.SURPLUS
 
 
 def _rank(name: str, seen: Seen) -> tuple[bool, float, int, str]:

@@ -57,7 +57,11 @@ SessionEvent = Text | ToolStarted | ToolEnded | TurnEnded | Failed | Usage
 
 @dataclass(frozen=True)
 class Parsed:
-    """What one line of output contains: events, and the program's own session id if the line names it."""
+    """What one line of output contains: events, and the program's own session id if the line names it.
+
+    `is_piece` says that its text is a piece of what the program is still saying; the next such line continues it.
+    """
 
     events: tuple[SessionEvent, ...] = field(default=())
     session_id: str = ""
+    is_piece: bool = False

@@ -12,7 +12,11 @@ def decide(outlook: Outlook, seen: Seen) -> Decision:
     agent = agent_of(seen)
     if outlook.wanted.city_suspended or {agent, pool_of(seen)} & outlook.wanted.suspended:
         return _stopping(seen, StopReason.SUSPENDED, AgentState.SUSPENDED)
-    if pool_of(seen) in outlook.wanted.pools and seen.alive:
+    if seen.alive and outlook.is_former(seen):
+        return _stopping(seen, StopReason.RENAMED, AgentState.STOPPED)
+    if pool_of(seen) in outlook.wanted.pools and not seen.alive:
+        return _stopping(seen, StopReason.DRAINED if draining(seen) else StopReason.SURPLUS, AgentState.STOPPED)
+    if pool_of(seen) in outlook.wanted.pools:
         if outlook.wanted.one_pass and not outlook.is_busy(seen.name):
             return _stopping(seen, StopReason.SURPLUS, AgentState.STOPPED)
         return _surplus(outlook, seen, outlook.wanted.pools[pool_of(seen)])

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field, replace
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.layers import Defined, Definitions, FileProblem, Standing
 from lamplighter.domain.automations.model import Automation, scoped_name
-from lamplighter.kit.ids import IdSource
 from lamplighter.services.automations import registering, snapshots
+from lamplighter.services.context import Context
+from lamplighter.services.inbox import needs, settling
 from lamplighter.services.rules import Rules
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.tx import Tx
@@ -30,7 +30,7 @@ class Synced:
         return bool(self.added or self.changed or self.removed or self.broken)
 
 
-def sync(tx: Tx, definitions: Definitions, rules: Rules, *, ids: IdSource, act: Act) -> Synced:
+def sync(tx: Tx, definitions: Definitions, rules: Rules, *, ctx: Context) -> Synced:
     """Make the stored file definitions equal to `definitions`; automations created in the store are left alone.
 
     A broken file affects only its own automation.
@@ -39,39 +39,39 @@ def sync(tx: Tx, definitions: Definitions, rules: Rules, *, ids: IdSource, act: 
     report = Synced(problems=[str(problem) for problem in definitions.problems])
     known = {row.scoped_name: row for row in tx.automations.of_files()}
     for one in definitions.defined:
-        _sync_one(tx, one, known.pop(one.automation.scoped_name, None), report, rules=rules, ids=ids, act=act)
+        _sync_one(tx, one, known.pop(one.automation.scoped_name, None), report, rules=rules, ctx=ctx)
     for name, problems in _broken(definitions).items():
-        _mark_broken(tx, name, problems, known.pop(name, None), report, rules=rules, ids=ids, act=act)
+        _mark_broken(tx, name, problems, known.pop(name, None), report, rules=rules, ctx=ctx)
     for row in known.values():
         tx.automations.delete(row.id)
         report.removed.append(row.scoped_name)
-        _tell(tx, "automation.removed", row.scoped_name, row.path, act)
-    registering.rezone(tx, rules, act.at)
+        _tell(tx, "automation.removed", row.scoped_name, row.path, ctx)
+    registering.rezone(tx, rules, ctx.now)
     if tx.triggers.release_blocked() or report:
         tx.wake(registering.TOPIC)
     return report
 
 
-def _sync_one(  # noqa: PLR0913  one definition, its row, and what every transaction of firing carries
-    tx: Tx, one: Defined, row: AutomationRow | None, report: Synced, *, rules: Rules, ids: IdSource, act: Act
-) -> None:
+def _sync_one(tx: Tx, one: Defined, row: AutomationRow | None, report: Synced, *, rules: Rules, ctx: Context) -> None:
     automation, left_out = one.automation, one.standing is Standing.SKIPPED
     name = automation.scoped_name
     if row is None:
-        new = registering.new_row(automation, ids.make("aut"), by=act.actor, now=act.at, left_out=left_out)
+        new = registering.new_row(automation, ctx.ids.make("aut"), by=ctx.actor.name, now=ctx.now, left_out=left_out)
         if not tx.automations.insert(new):
             report.problems.append(_taken(automation))
             return
-        registering.save(tx, None, new, rules, act.at)
+        registering.save(tx, None, new, rules, ctx.now)
         report.added.append(name)
-        _tell(tx, "automation.added", name, automation.path, act)
+        _tell(tx, "automation.added", name, automation.path, ctx)
         return
     if row.definition == snapshots.written(automation) and row.left_out == left_out and not row.problems:
         return
     locked = tx.automations.lock(row.id) or row
-    registering.save(tx, locked, registering.edited_row(locked, automation, act.at, left_out=left_out), rules, act.at)
+    registering.save(tx, locked, registering.edited_row(locked, automation, ctx.now, left_out=left_out), rules, ctx.now)
+    if locked.problems:
+        settling.of_mended(tx, name, ctx=ctx)
     report.changed.append(name)
-    _tell(tx, "automation.changed", name, automation.path, act)
+    _tell(tx, "automation.changed", name, automation.path, ctx)
 
 
 def _broken(definitions: Definitions) -> dict[str, list[FileProblem]]:
@@ -90,8 +90,7 @@ def _mark_broken(  # noqa: PLR0913  as above
     report: Synced,
     *,
     rules: Rules,
-    ids: IdSource,
-    act: Act,
+    ctx: Context,
 ) -> None:
     """List a broken file with its problems; it fires nothing, and its previous definition is not used."""
     told = tuple(str(problem) for problem in problems)
@@ -100,18 +99,21 @@ def _mark_broken(  # noqa: PLR0913  as above
         report.broken.remove(name)
         return
     if row is None:
-        row = _empty_row(problems[0], ids.make("aut"), told, act)
+        row = _empty_row(problems[0], ctx.ids.make("aut"), told, ctx)
         if not tx.automations.insert(row):
             return
     else:
         locked = tx.automations.lock(row.id) or row
-        after = replace(locked, definition=None, problems=told, quiet_at=None, updated_at=act.at)
-        registering.save(tx, locked, after, rules, act.at)
+        row = replace(locked, definition=None, problems=told, quiet_at=None, updated_at=ctx.now)
+        registering.save(tx, locked, row, rules, ctx.now)
+    need = needs.broken(row)
+    if need is not None:
+        needs.open_item(tx, need, ctx=ctx)
     payload = {"path": problems[0].path, "problems": list(told)}
-    tx.events.append(act.event("automation.broken", subject=name, message=told[0][:300], payload=payload))
+    tx.events.append(ctx.event("automation.broken", subject=name, message=told[0][:300], payload=payload))
 
 
-def _empty_row(problem: FileProblem, row_id: str, told: tuple[str, ...], act: Act) -> AutomationRow:
+def _empty_row(problem: FileProblem, row_id: str, told: tuple[str, ...], ctx: Context) -> AutomationRow:
     name = problem.name or ""
     return AutomationRow(
         id=row_id,
@@ -128,11 +130,11 @@ def _empty_row(problem: FileProblem, row_id: str, told: tuple[str, ...], act: Ac
         suspended=False,
         disabled_reason="",
         failures=0,
-        armed_at=act.at,
+        armed_at=ctx.now,
         quiet_at=None,
-        created_at=act.at,
-        created_by=act.actor,
-        updated_at=act.at,
+        created_at=ctx.now,
+        created_by=ctx.actor.name,
+        updated_at=ctx.now,
     )
 
 
@@ -140,5 +142,5 @@ def _taken(automation: Automation) -> str:
     return f"{automation.path}: the name `{automation.scoped_name}` belongs to a stored automation; rename one of them"
 
 
-def _tell(tx: Tx, event_type: str, name: str, path: str | None, act: Act) -> None:
-    tx.events.append(act.event(event_type, subject=name, payload={"path": path, "source": FILE}))
+def _tell(tx: Tx, event_type: str, name: str, path: str | None, ctx: Context) -> None:
+    tx.events.append(ctx.event(event_type, subject=name, payload={"path": path, "source": FILE}))

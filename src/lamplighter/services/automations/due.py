@@ -4,28 +4,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from lamplighter.domain.acts import Act
+from lamplighter.domain.automations.admission import Hold, Origin, Skip, barred
 from lamplighter.domain.automations.catch_up import Missed, Slot, plan
-from lamplighter.domain.automations.decisions import (
-    Go,
-    Hold,
-    SkipReason,
-    SkipSlot,
-    blocked_by,
-    overlap,
-)
+from lamplighter.domain.automations.conversations import alike
+from lamplighter.domain.automations.decisions import SkipReason, blocked_by
 from lamplighter.domain.automations.gates import Checked, Due, Evidence, NotDue, Waiting, check
 from lamplighter.domain.automations.model import Automation, Condition, Event, Gate, Trigger
 from lamplighter.domain.automations.state import TriggerState, after_firing, passed_over
 from lamplighter.domain.events import Event as BusEvent
 from lamplighter.kit.clock import rfc3339
-from lamplighter.kit.ids import IdSource
 from lamplighter.services.automations import snapshots
-from lamplighter.services.automations.firing import Cause, active_runs, fire
+from lamplighter.services.automations.firing import Attempt, Cause, Fired, fire_if_admitted
 from lamplighter.services.automations.registering import quiet_at
 from lamplighter.services.automations.waiting import waiting_events
+from lamplighter.services.context import Context
+from lamplighter.services.inbox import needs
 from lamplighter.services.rules import Rules
-from lamplighter.services.runs.review import replace_by_policy
 from lamplighter.services.runs.workers import Started, StartGrant
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.trigger_events import TriggerEvent
@@ -52,8 +46,7 @@ class _Pass:
 
     tx: Tx
     rules: Rules
-    ids: IdSource
-    act: Act
+    ctx: Context
     report: PassReport
     start_grant: StartGrant | None = None
 
@@ -66,7 +59,6 @@ class _Work:
     row: AutomationRow
     automation: Automation
     trigger: Trigger
-    blocked: SkipReason | None
 
     @property
     def tx(self) -> Tx:
@@ -77,12 +69,8 @@ class _Work:
         return self.of.rules
 
     @property
-    def ids(self) -> IdSource:
-        return self.of.ids
-
-    @property
-    def act(self) -> Act:
-        return self.of.act
+    def ctx(self) -> Context:
+        return self.of.ctx
 
     @property
     def gate(self) -> Gate:
@@ -101,16 +89,14 @@ def peek(tx: Tx, position: int) -> Peek:
     return Peek(tx.events.head() > position, tx.triggers.next_due_at())
 
 
-def fire_due(
-    tx: Tx, *, limit: int, rules: Rules, ids: IdSource, act: Act, start_grant: StartGrant | None = None
-) -> PassReport:
+def fire_due(tx: Tx, *, limit: int, rules: Rules, ctx: Context, start_grant: StartGrant | None = None) -> PassReport:
     """Look at the triggers that are due, the longest due first, and fire, skip or hold each."""
     report = PassReport()
-    due = tx.triggers.due(act.at, limit=limit)
+    due = tx.triggers.due(ctx.now, limit=limit)
     if not due:
         return report
     rows = tx.automations.some(one.automation for one in due)
-    this = _Pass(tx, rules, ids, act, report, start_grant)
+    this = _Pass(tx, rules, ctx, report, start_grant)
     for trigger in due:
         report.looked_at += 1
         _look(this, rows[trigger.automation], trigger)
@@ -122,30 +108,28 @@ def due_keys(tx: Tx, now: datetime, *, limit: int) -> list[tuple[str, str]]:
     return [(one.automation, one.id) for one in tx.triggers.due(now, limit=limit)]
 
 
-def fire_alone(tx: Tx, key: tuple[str, str], *, rules: Rules, ids: IdSource, act: Act) -> PassReport:
+def fire_alone(tx: Tx, key: tuple[str, str], *, rules: Rules, ctx: Context) -> PassReport:
     """Process one due trigger by itself, so that a trigger that fails does not stop the others of its batch."""
     report = PassReport(looked_at=1)
     row = tx.automations.lock(key[0])
     found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
     due_at = None if found is None else found.state.next_due_at
-    if row is not None and found is not None and found.armed and due_at is not None and due_at <= act.at:
-        _look(_Pass(tx, rules, ids, act, report), row, found)
+    if row is not None and found is not None and found.armed and due_at is not None and due_at <= ctx.now:
+        _look(_Pass(tx, rules, ctx, report), row, found)
     return report
 
 
-def put_aside(tx: Tx, key: tuple[str, str], error: str, *, act: Act) -> None:
+def put_aside(tx: Tx, key: tuple[str, str], error: str, *, ctx: Context) -> None:
     """Put off a trigger whose processing failed by PUT_ASIDE, and emit `automation.error`."""
     row = tx.automations.lock(key[0])
     found = None if row is None else next((one for one in tx.triggers.of(key[0]) if one.id == key[1]), None)
     if row is None or found is None:
         return
-    tx.triggers.save_state(replace(found, state=replace(found.state, next_due_at=act.at + PUT_ASIDE)))
-    tx.events.append(act.event("automation.error", subject=row.scoped_name, message=error[:300]))
+    tx.triggers.save_state(replace(found, state=replace(found.state, next_due_at=ctx.now + PUT_ASIDE)))
+    tx.events.append(ctx.event("automation.error", subject=row.scoped_name, message=error[:300]))
 
 
-def fire_checked(  # noqa: PLR0913  which trigger, what it said, and what every transaction of firing carries
-    tx: Tx, automation: str, trigger: str, result: Checked, *, rules: Rules, ids: IdSource, act: Act
-) -> PassReport:
+def fire_checked(tx: Tx, automation: str, trigger: str, result: Checked, *, rules: Rules, ctx: Context) -> PassReport:
     """Record how a condition's command ended, and fire if it passed.
 
     The rows are read again, because they may have changed while the command ran.
@@ -159,9 +143,9 @@ def fire_checked(  # noqa: PLR0913  which trigger, what it said, and what every 
         "passed" if result.exit_code == 0 else "timed out" if result.exit_code is None else f"exit {result.exit_code}"
     )
     if found.check_result != told:
-        tx.triggers.checked(found, told, act.at)
+        tx.triggers.checked(found, told, ctx.now)
     if result.exit_code == 0:
-        _look(_Pass(tx, rules, ids, act, report), row, found, result)
+        _look(_Pass(tx, rules, ctx, report), row, found, result)
     return report
 
 
@@ -195,24 +179,32 @@ def event_keys(types: Iterable[str]) -> set[str]:
     return keys
 
 
-def raise_quiet(tx: Tx, *, limit: int, rules: Rules, act: Act) -> list[str]:
+def raise_quiet(tx: Tx, *, limit: int, rules: Rules, ctx: Context) -> list[str]:
     """Emit `automation.quiet` for each automation that has been silent for too long, once for each silence.
 
     For an automation that is blocked the wait starts again instead.
     """
     raised = []
-    for row in tx.automations.quiet(act.at, limit=limit):
+    for row in tx.automations.quiet(ctx.now, limit=limit):
         automation = snapshots.of_row(row)
         if blocked_by(rules.switches(row)):
-            tx.automations.set_quiet(row.id, quiet_at(automation, act.at))
+            tx.automations.set_quiet(row.id, quiet_at(automation, ctx.now))
             continue
-        tx.automations.set_quiet(row.id, None)
+        tx.automations.set_quiet(row.id, None, since=ctx.now)
         last = max((one.state.last_fired_at or row.armed_at for one in tx.triggers.of(row.id)), default=row.armed_at)
         since = rfc3339(max(last, row.armed_at))
         message = f"nothing has fired since {since}"
         tx.events.append(
-            act.event("automation.quiet", subject=row.scoped_name, message=message, payload={"since": since})
+            ctx.event(
+                "automation.quiet",
+                subject=row.scoped_name,
+                message=message,
+                payload={"automation": row.scoped_name, "since": since},
+            )
         )
+        silent = needs.quiet(replace(row, quiet_at=None, quiet_since=ctx.now))
+        if silent is not None:
+            needs.open_item(tx, replace(silent, facts={"message": message}), ctx=ctx)
         raised.append(row.scoped_name)
     return raised
 
@@ -223,24 +215,22 @@ def _look(this: _Pass, row: AutomationRow, found: TriggerRow, evidence: Evidence
         automation = snapshots.of_row(row)
     except ValueError as error:  # written by a newer version of the program: it does not fire here until it can be read
         tx.triggers.disarm(row.id)
-        told = this.act.event("automation.unreadable", subject=row.scoped_name, message=str(error)[:300])
+        told = this.ctx.event("automation.unreadable", subject=row.scoped_name, message=str(error)[:300])
         tx.events.append(told)
         return
     trigger = automation.trigger(found.id)
     if trigger is None:
         tx.triggers.remove(found)
         return
-    blocked = blocked_by(this.rules.switches(row))
-    work = _Work(this, row, automation, trigger, blocked)
-    tx.triggers.save_state(_report(work, found, evidence))
+    tx.triggers.save_state(_report(_Work(this, row, automation, trigger), found, evidence))
 
 
 def _report(work: _Work, found: TriggerRow, evidence: Evidence | None) -> TriggerRow:
     """Check the trigger's gate and write what follows; returns the trigger's new row, which the caller saves."""
-    now, gate = work.act.at, work.gate
+    now, gate = work.ctx.now, work.gate
     timing = work.rules.timing(work.automation, work.trigger.id)
-    if isinstance(gate, Event) and work.blocked is not None:
-        return replace(found, held_by=BLOCKED)
+    if isinstance(gate, Event) and barred(work.rules.switches(work.row), Origin.EVENTS) is not None:
+        return replace(found, held_by=BLOCKED)  # before the events are read
     more = False
     raw: list[BusEvent] = []
     if isinstance(gate, Event):
@@ -258,35 +248,37 @@ def _report(work: _Work, found: TriggerRow, evidence: Evidence | None) -> Trigge
 
 def _fire_events(work: _Work, found: TriggerRow, due: Due, raw: list[BusEvent], *, more: bool) -> TriggerRow:
     assert due.taken is not None  # noqa: S101  an event gate is opened by nothing else
-    active = active_runs(work.tx, work.row, work.automation)
-    match overlap(work.automation.policies.overlap, active, work.act.at):
-        case SkipSlot(_, run) | Hold(run):
-            return replace(found, held_by=run)  # the cursor stays where it is: no event is skipped
-        case Go(replaces):
-            _replace(work, replaces)
-    wanted = {event.seq for event in due.taken.events}
+    taken = due.taken.events
+    wanted = {event.seq for event in taken}
     events = [event.as_json() for event in raw if event.seq in wanted]
+    one = alike(work.trigger.continue_by, events)  # a run for each conversation: the others come after it
+    cut = one < len(events)
+    cursor, slot = (taken[one - 1].seq, f"seq:{taken[one - 1].seq}") if cut else (due.taken.cursor, due.slot)
     cause = Cause(
         work.trigger.id,
         work.gate.kind,
-        due.reason,
-        slot=due.slot,
-        key=due.slot,
+        f"{due.reason}, {one} of them of one conversation" if cut else due.reason,
+        slot=slot,
+        key=slot,
         due_at=due.first_at,
-        payload={"events": events},
+        payload={"events": events[:one]},
         causes=due.taken.causes,
     )
-    _fire(work, cause)
-    left = more or due.taken.cursor < raw[-1].seq
+    fired = _fire(work, Origin.EVENTS, cause)
+    if isinstance(fired, Hold) and fired.until is not None:
+        return replace(found, state=replace(found.state, next_due_at=fired.until))  # nor here is an event skipped
+    if isinstance(fired, Hold | Skip):
+        return replace(found, held_by=fired.run or BLOCKED)  # the cursor stays where it is: no event is skipped
+    left = more or cursor < raw[-1].seq
     state = replace(
-        found.state, last_fired_at=work.act.at, last_slot=due.slot, event_cursor=due.taken.cursor,
-        next_due_at=work.act.at if left else None,
+        found.state, last_fired_at=work.ctx.now, last_slot=slot, event_cursor=cursor,
+        next_due_at=work.ctx.now if left else None,
     )  # fmt: skip
     return replace(found, state=state, last_skip=None)
 
 
 def _fire_slots(work: _Work, found: TriggerRow, due: Due) -> TriggerRow:
-    now, gate = work.act.at, work.gate
+    now, gate = work.ctx.now, work.gate
     timing = work.rules.timing(work.automation, work.trigger.id)
     planned = plan(work.automation.policies.catch_up, gate, due, now, timing)
     if planned.missed is not None:
@@ -305,50 +297,35 @@ def _fire_slots(work: _Work, found: TriggerRow, due: Due) -> TriggerRow:
 
 def _fire_slot(work: _Work, found: TriggerRow, slot: Slot, due: Due, *, first: bool) -> TriggerRow | Hold:
     """Fire one slot or skip it; returns Hold when it must stay due."""
-    now, gate = work.act.at, work.gate
+    now, gate = work.ctx.now, work.gate
     timing = work.rules.timing(work.automation, work.trigger.id)
-    if work.blocked is not None:
-        return _skip(work, _passed(gate, found, now, work), work.blocked, slot)
-    match overlap(work.automation.policies.overlap, active_runs(work.tx, work.row, work.automation), now):
-        case Hold() as hold:
-            return hold
-        case SkipSlot(reason, run):
-            if not first:  # slots that are caught up run one after another
-                return Hold(run)
-            return _skip(work, _passed(gate, found, now, work), reason, slot)
-        case Go(replaces):
-            _replace(work, () if _fired_already(work, slot, replaces) else replaces)
     late = f", {round(slot.late.total_seconds())} s late" if slot.late and "late" not in due.reason else ""
     cause = Cause(
         work.trigger.id, gate.kind, due.reason + late, slot=slot.key, key=slot.key, due_at=slot.at,
     )  # fmt: skip
-    if not _fire(work, cause):
-        return _passed(gate, found, now, work)
-    return replace(found, state=after_firing(gate, found.state, slot.key, now, timing), last_skip=None)
+    match _fire(work, Origin.SLOT if first else Origin.LATER_SLOT, cause):
+        case Hold() as hold:
+            return hold
+        case Skip() as skip:
+            return _skip(work, _passed(gate, found, now, work), skip, slot)
+        case None:
+            return _passed(gate, found, now, work)
+        case Fired():
+            return replace(found, state=after_firing(gate, found.state, slot.key, now, timing), last_skip=None)
 
 
-def _fired_already(work: _Work, slot: Slot, replaces: tuple[str, ...]) -> bool:
-    """Whether the slot has fired before, as after the clock was set back; then no run is replaced for it."""
-    return bool(replaces) and work.tx.trigger_events.of_key(work.row.id, work.trigger.id, slot.key) is not None
-
-
-def _fire(work: _Work, cause: Cause) -> bool:
-    """Fire and add to the report; False when that slot was fired before."""
+def _fire(work: _Work, origin: Origin, cause: Cause) -> Fired | Hold | Skip | None:
+    """Fire if admitted, and add the run to the report; None when that slot was fired before."""
     report, start_grant = work.of.report, work.of.start_grant
     if start_grant is not None and len(report.started) >= start_grant.room:
         start_grant = None
-    fired = fire(work.tx, work.row, cause, rules=work.rules, ids=work.ids, act=work.act, start_grant=start_grant)
-    if fired is None:
-        return False
-    report.fired.append(fired.run)
-    if fired.started is not None:
-        report.started.append(fired.started)
-    return True
-
-
-def _replace(work: _Work, runs: Iterable[str]) -> None:
-    for run in runs:
-        replace_by_policy(work.tx, run, ids=work.ids, act=work.act)
+    attempt = Attempt(work.row, origin, cause)
+    fired = fire_if_admitted(work.tx, attempt, rules=work.rules, ctx=work.ctx, start_grant=start_grant)
+    if isinstance(fired, Fired):
+        report.fired.append(fired.run)
+        if fired.started is not None:
+            report.started.append(fired.started)
+    return fired
 
 
 def _passed(gate: Gate, found: TriggerRow, now: datetime, work: _Work) -> TriggerRow:
@@ -358,19 +335,19 @@ def _passed(gate: Gate, found: TriggerRow, now: datetime, work: _Work) -> Trigge
 
 def _missed(work: _Work, found: TriggerRow, missed: Missed) -> TriggerRow:
     slot = Slot("", missed.last_at)
-    return _skip(work, found, SkipReason.MISSED, slot, count=missed.count, first_at=missed.first_at)
+    return _skip(work, found, Skip(SkipReason.MISSED), slot, count=missed.count, first_at=missed.first_at)
 
 
 def _skip(
-    work: _Work, found: TriggerRow, reason: SkipReason, slot: Slot, *, count: int = 1, first_at: datetime | None = None
+    work: _Work, found: TriggerRow, skip: Skip, slot: Slot, *, count: int = 1, first_at: datetime | None = None
 ) -> TriggerRow:
     """Record a skipped slot; consecutive skips for the same reason share one record with a count and one event."""
-    tx, now = work.tx, work.act.at
+    tx, now, reason = work.tx, work.ctx.now, skip.reason
     work.of.report.skipped += count
     if found.last_skip is not None and tx.trigger_events.repeat(found.last_skip, reason.value, now, count=count):
         return found
     event = TriggerEvent(
-        id=work.ids.make("tev"),
+        id=work.ctx.ids.make("tev"),
         automation_id=work.row.id,
         automation=work.row.scoped_name,
         trigger=work.trigger.id,
@@ -385,7 +362,11 @@ def _skip(
     )
     tx.trigger_events.insert(event)
     payload = {"trigger": work.trigger.id, "reason": reason.value, "due_at": rfc3339(slot.at), "count": count}
-    told = work.act.event("automation.skipped", subject=work.row.scoped_name, message=reason.value, payload=payload)
+    if skip.why:
+        payload["why"] = skip.why
+    told = work.ctx.event(
+        "automation.skipped", subject=work.row.scoped_name, message=skip.why or reason.value, payload=payload
+    )
     tx.events.append(told)
     return replace(found, last_skip=event.id)
 

@@ -1,21 +1,22 @@
 """The transactions that change automations: create, edit, enable, suspend, delete, export, import, pause the city."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.decode import Invalid, Origin, decode_file, decode_json
 from lamplighter.domain.automations.decode_triggers import TRIGGER_KEYS
 from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.reading import Problem
 from lamplighter.domain.automations.shape import flattened, to_file, to_shape
-from lamplighter.kit.errors import Conflict, UsageError
-from lamplighter.kit.ids import IdSource
+from lamplighter.kit.errors import Conflict, Misfit, UsageError, place_of
 from lamplighter.services.automations import registering, snapshots
 from lamplighter.services.automations.definitions import FILE
 from lamplighter.services.automations.firing import DefinitionBroken, locked_named, unknown
+from lamplighter.services.context import Context
+from lamplighter.services.inbox import settling
 from lamplighter.services.rules import Rules
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.tx import Tx
@@ -32,6 +33,7 @@ class DefinitionInvalid(UsageError):
             f"Automation `{invalid.name}` is not right:\n{told}", hint="Nothing was changed; mend these and try again."
         )
         self.problems: tuple[Problem, ...] = invalid.problems
+        self.misfits = [Misfit(place_of(one.key), one.message) for one in invalid.problems]
 
 
 class NameTaken(Conflict):
@@ -50,45 +52,54 @@ class ReadOnly(Conflict):
         )
 
 
-def create(
-    tx: Tx, body: Mapping[str, Any], *, source: str = "api", rules: Rules, ids: IdSource, act: Act
-) -> AutomationRow:
+def create(tx: Tx, body: Mapping[str, Any], *, source: str = "api", rules: Rules, ctx: Context) -> AutomationRow:
     """Create one from the keys of a file or from the JSON shape of surfaces. Raises DefinitionInvalid, NameTaken."""
-    decoded = decode_json(body, Origin(source), now=act.at)
-    return add(tx, _valid(decoded), rules=rules, ids=ids, act=act)
+    return add(tx, _valid(decoded_new(body, source, ctx.now)), rules=rules, ctx=ctx)
 
 
-def add(tx: Tx, automation: Automation, *, rules: Rules, ids: IdSource, act: Act) -> AutomationRow:
+def decoded_new(body: Mapping[str, Any], source: str, now: datetime) -> Automation | Invalid:
+    """What `create` would make of it."""
+    return _with_plain_name(decode_json(body, Origin(source), now=now))
+
+
+def add(tx: Tx, automation: Automation, *, rules: Rules, ctx: Context) -> AutomationRow:
     """Add a definition that is already decoded, such as one made from a template. Raises NameTaken."""
-    row = registering.new_row(automation, ids.make("aut"), by=act.actor, now=act.at)
+    row = registering.new_row(automation, ctx.ids.make("aut"), by=ctx.actor.name, now=ctx.now)
     if not tx.automations.insert(row):
         raise NameTaken(automation.scoped_name)
-    registering.save(tx, None, row, rules, act.at)
-    _tell(tx, "automation.added", row, act)
+    registering.save(tx, None, row, rules, ctx.now)
+    _tell(tx, "automation.added", row, ctx)
     return row
 
 
-def edit(tx: Tx, scoped_name: str, changes: Mapping[str, Any], *, rules: Rules, act: Act) -> AutomationRow:
+def edit(tx: Tx, scoped_name: str, changes: Mapping[str, Any], *, rules: Rules, ctx: Context) -> AutomationRow:
     """Change only the given keys. Raises AutomationUnknown, ReadOnly, DefinitionInvalid, NameTaken."""
     row = locked_named(tx, scoped_name)
+    automation = _valid(decoded_change(row, changes, ctx.now))
+    taken = None if automation.scoped_name == row.scoped_name else tx.automations.named(automation.scoped_name)
+    if taken is not None:
+        raise NameTaken(automation.scoped_name)
+    after = registering.edited_row(row, automation, ctx.now, left_out=row.left_out)
+    if changes.get("enabled") is True:
+        after = _switched(row, after, automation, ctx.now, enabled=True)
+    registering.save(tx, row, after, rules, ctx.now)
+    _tell(tx, "automation.changed", after, ctx)
+    return after
+
+
+def decoded_change(row: AutomationRow, changes: Mapping[str, Any], now: datetime) -> Automation | Invalid:
+    """What `edit` would make of it. Raises ReadOnly."""
     if row.source == FILE:
         raise ReadOnly(row)
     current = to_shape(snapshots.of_row(row)) | {"enabled": row.enabled}
     once_may_be_past = "triggers" not in changes and not TRIGGER_KEYS & set(changes)
-    decoded = decode_json(merged(current, changes), Origin(row.source), now=None if once_may_be_past else act.at)
-    automation = _valid(decoded)
-    taken = None if automation.scoped_name == row.scoped_name else tx.automations.named(automation.scoped_name)
-    if taken is not None:
-        raise NameTaken(automation.scoped_name)
-    after = registering.edited_row(row, automation, act.at, left_out=row.left_out)
-    if changes.get("enabled") is True:
-        after = _switched(row, after, automation, act.at, enabled=True)
-    registering.save(tx, row, after, rules, act.at)
-    _tell(tx, "automation.changed", after, act)
-    return after
+    decoded = decode_json(merged(current, changes), Origin(row.source), now=None if once_may_be_past else now)
+    return decoded if decoded.name == row.name else _with_plain_name(decoded)
 
 
-def set_enabled(tx: Tx, scoped_name: str, *, enabled: bool, reason: str = "", rules: Rules, act: Act) -> AutomationRow:
+def set_enabled(
+    tx: Tx, scoped_name: str, *, enabled: bool, reason: str = "", rules: Rules, ctx: Context
+) -> AutomationRow:
     """Enable or disable; enabling resets the count of failures.
 
     Raises AutomationUnknown, DefinitionBroken, or ReadOnly for enabling an automation whose file says
@@ -103,13 +114,15 @@ def set_enabled(tx: Tx, scoped_name: str, *, enabled: bool, reason: str = "", ru
     if row.source != FILE:
         automation = replace(automation, enabled=enabled)
     after = replace(row, definition=snapshots.written(automation))
-    after = _switched(row, after, automation, act.at, enabled=enabled, reason=reason)
-    registering.save(tx, row, after, rules, act.at)
-    _tell(tx, "automation.enabled" if enabled else "automation.disabled", after, act)
+    after = _switched(row, after, automation, ctx.now, enabled=enabled, reason=reason)
+    registering.save(tx, row, after, rules, ctx.now)
+    if enabled:
+        settling.of_enabled(tx, scoped_name, ctx=ctx)
+    _tell(tx, "automation.enabled" if enabled else "automation.disabled", after, ctx)
     return after
 
 
-def set_suspended(tx: Tx, scoped_name: str, *, suspended: bool, act: Act) -> bool:
+def set_suspended(tx: Tx, scoped_name: str, *, suspended: bool, ctx: Context) -> bool:
     """Suspend or resume; False when it was in that state already. Raises AutomationUnknown.
 
     While suspended, scheduled times are recorded as skipped and events wait. Resuming restarts the `quiet_after` wait.
@@ -117,26 +130,26 @@ def set_suspended(tx: Tx, scoped_name: str, *, suspended: bool, act: Act) -> boo
     row = locked_named(tx, scoped_name)
     if row.suspended is suspended:
         return False
-    after = replace(row, suspended=suspended, updated_at=act.at)
+    after = replace(row, suspended=suspended, updated_at=ctx.now)
     if not suspended:
         automation = _definition(row)
-        quiet_at = None if automation is None or not row.armed else registering.quiet_at(automation, act.at)
-        after = replace(after, armed_at=act.at, quiet_at=quiet_at)
+        quiet_at = None if automation is None or not row.armed else registering.quiet_at(automation, ctx.now)
+        after = replace(after, armed_at=ctx.now, quiet_at=quiet_at)
         tx.triggers.release_blocked()
     tx.automations.save(after)
     tx.wake(registering.TOPIC)
-    _tell(tx, "automation.suspended" if suspended else "automation.resumed", after, act)
+    _tell(tx, "automation.suspended" if suspended else "automation.resumed", after, ctx)
     return True
 
 
-def delete(tx: Tx, scoped_name: str, *, act: Act) -> AutomationRow:
+def delete(tx: Tx, scoped_name: str, *, ctx: Context) -> AutomationRow:
     """Delete the automation; its runs stay in history, those under way continue. Raises AutomationUnknown, ReadOnly."""
     row = locked_named(tx, scoped_name)
     if row.source == FILE:
         raise ReadOnly(row)
     tx.automations.delete(row.id)
     tx.wake(registering.TOPIC)
-    _tell(tx, "automation.removed", row, act)
+    _tell(tx, "automation.removed", row, ctx)
     return row
 
 
@@ -159,20 +172,20 @@ class Import:
     replace: bool = False
 
 
-def import_file(tx: Tx, wanted: Import, *, rules: Rules, ids: IdSource, act: Act) -> AutomationRow:
+def import_file(tx: Tx, wanted: Import, *, rules: Rules, ctx: Context) -> AutomationRow:
     """Raises DefinitionInvalid; NameTaken when a stored automation has that name, ReadOnly when a file's has it."""
     decoded = decode_file(wanted.tree, Origin("import", wanted.name, wanted.rig))
-    automation = replace(_valid(decoded), source="import", path=None)
+    automation = replace(_valid(_with_plain_name(decoded)), source="import", path=None)
     row = tx.automations.lock_named(automation.scoped_name)
     if row is None:
-        return add(tx, automation, rules=rules, ids=ids, act=act)
+        return add(tx, automation, rules=rules, ctx=ctx)
     if row.source == FILE:
         raise ReadOnly(row)
     if not wanted.replace:
         raise NameTaken(automation.scoped_name)
-    after = registering.edited_row(row, automation, act.at)
-    registering.save(tx, row, after, rules, act.at)
-    _tell(tx, "automation.changed", after, act)
+    after = registering.edited_row(row, automation, ctx.now)
+    registering.save(tx, row, after, rules, ctx.now)
+    _tell(tx, "automation.changed", after, ctx)
     return after
 
 
@@ -183,33 +196,46 @@ def get(tx: Tx, scoped_name: str) -> AutomationRow:
     return row
 
 
-def every(tx: Tx, *, rig: str | None = None) -> list[AutomationRow]:
-    """All automations, or those of `rig`, in order of their scoped names."""
-    found: list[AutomationRow] = []
-    while page := tx.automations.page(after=found[-1].scoped_name if found else ""):
-        found += page
-    return [row for row in found if rig is None or row.rig == rig]
+def pages(tx: Tx) -> Iterator[list[AutomationRow]]:
+    """All automations in order of their scoped names, as many at once as the store gives."""
+    after = ""
+    while page := tx.automations.page(after=after):
+        yield page
+        after = page[-1].scoped_name
 
 
-def pause(tx: Tx, *, act: Act) -> bool:
+def without_mode(tx: Tx) -> list[str]:
+    """Agent automations whose definition names no mode."""
+    return [row.scoped_name for rows in pages(tx) for row in rows if _names_no_mode(row.definition)]
+
+
+def _names_no_mode(definition: str | None) -> bool:
+    """Parsed as plain JSON, because decoding every automation is slow."""
+    action = json.loads(definition).get("action") if definition and '"agent"' in definition else None
+    if not isinstance(action, dict) or action.get("kind") != "agent" or action.get("mode") is not None:
+        return False
+    return action.get("session") is None and action.get("agent") is None  # these have a mode already
+
+
+def pause(tx: Tx, *, ctx: Context) -> bool:
     """Pause the city: nothing fires and no run starts until `resume`. False when it was paused already."""
     city = tx.cities.lock()
     if city is None or city.paused_at is not None:
         return False
-    tx.cities.pause(act.actor, act.at)
-    tx.events.append(act.event("city.paused", subject=city.name))
+    tx.cities.pause(ctx.actor.name, ctx.now)
+    tx.events.append(ctx.event("city.paused", subject=city.name))
     tx.wake(registering.TOPIC)
     return True
 
 
-def resume(tx: Tx, *, act: Act) -> bool:
+def resume(tx: Tx, *, ctx: Context) -> bool:
     """End the pause of the city; False when it was not paused."""
     city = tx.cities.lock()
     if city is None or city.paused_at is None:
         return False
     tx.cities.pause(None, None)
     tx.triggers.release_blocked()
-    tx.events.append(act.event("city.resumed", subject=city.name))
+    tx.events.append(ctx.event("city.resumed", subject=city.name))
     tx.wake(registering.TOPIC)
     tx.wake("outbox")
     return True
@@ -240,6 +266,15 @@ def _merged_triggers(base: dict[str, Any], given: dict[str, Any]) -> dict[str, A
     return given
 
 
+def _with_plain_name(decoded: Automation | Invalid) -> Automation | Invalid:
+    """Names made here have no spaces; a directory's name, and names from earlier versions, may have them."""
+    if not any(letter.isspace() for letter in decoded.name.strip()):
+        return decoded
+    told = Problem("name", f"`{decoded.name}` holds a space; write `{'-'.join(decoded.name.split())}`")
+    others = decoded.problems if isinstance(decoded, Invalid) else ()
+    return Invalid(decoded.name, (told, *others))
+
+
 def _valid(decoded: Automation | Invalid) -> Automation:
     if isinstance(decoded, Invalid):
         raise DefinitionInvalid(decoded)
@@ -259,8 +294,8 @@ def _definition(row: AutomationRow) -> Automation | None:
     return None if row.definition is None else snapshots.of_row(row)
 
 
-def _tell(tx: Tx, event_type: str, row: AutomationRow, act: Act) -> None:
+def _tell(tx: Tx, event_type: str, row: AutomationRow, ctx: Context) -> None:
     payload = {"source": row.source, "enabled": row.enabled}
     if row.disabled_reason:
         payload["reason"] = row.disabled_reason
-    tx.events.append(act.event(event_type, subject=row.scoped_name, payload=payload))
+    tx.events.append(ctx.event(event_type, subject=row.scoped_name, payload=payload))

@@ -1,32 +1,54 @@
 """Read-only views of automations: list, gate checks, next firings, explanation and history."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from heapq import merge
 from itertools import islice
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from lamplighter.domain.automations.decisions import ActiveRun, SkipReason, blocked_by
-from lamplighter.domain.automations.explain import ClockSetBack, LastRun, LastSkip, Situation, explain
+from lamplighter.domain.automations.decisions import SkipReason, blocked_by
+from lamplighter.domain.automations.events import loops, unmatched
+from lamplighter.domain.automations.explain import ClockSetBack, LastRun, LastSkip, PassedOver, Situation, explain
 from lamplighter.domain.automations.forecast import Firing, forecast
 from lamplighter.domain.automations.gates import Checked, Due, Evidence, NotDue, Waiting, check
-from lamplighter.domain.automations.model import Automation, Condition, Event
+from lamplighter.domain.automations.model import Automation, Condition, Event, TriggerKind, deadline, time_limit
 from lamplighter.domain.automations.shape import to_shape
 from lamplighter.domain.automations.state import next_due
-from lamplighter.kit.clock import rfc3339
+from lamplighter.domain.city.show import covered
+from lamplighter.domain.events import EventFilter
+from lamplighter.domain.runs.model import RunState, said
+from lamplighter.kit.durations import format_duration
 from lamplighter.services import clock_back
-from lamplighter.services.automations import snapshots
+from lamplighter.services.automations import references, snapshots
 from lamplighter.services.automations.due import state_of
-from lamplighter.services.automations.editing import every, get
-from lamplighter.services.automations.waiting import waiting_events
+from lamplighter.services.automations.editing import get, pages
+from lamplighter.services.automations.views import (
+    AutomationTriggerView,
+    AutomationView,
+    FiringView,
+    LastRunView,
+    LimitsView,
+    TriggerEventView,
+    VerdictView,
+)
+from lamplighter.services.automations.waiting import newest_seen, waiting_events
+from lamplighter.services.context import Context
 from lamplighter.services.rules import Rules
+from lamplighter.services.runs import budgets
+from lamplighter.services.runs.views import waits_for
 from lamplighter.store.automations import AutomationRow
+from lamplighter.store.run_rows import LastRun as LastOf
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.triggers import TriggerRow
 from lamplighter.store.tx import Tx
 
 Checks = Mapping[tuple[str, str], Checked]
 """How the commands of conditions ended, by scoped name and trigger id."""
+_TIMED = frozenset({TriggerKind.COOLDOWN.value, TriggerKind.CRON.value, TriggerKind.SCHEDULE.value})
+_JITTER = timedelta(days=1)
+_BESIDE_THE_GATE = frozenset({"id", "kind", "human_schedule", "badge"})
 
 
 @dataclass(frozen=True)
@@ -37,23 +59,32 @@ class Verdict:
     trigger: str
     verdict: Due | NotDue
     last_fired_at: datetime | None
+    now: datetime
     blocked: SkipReason | None = None
 
     @property
     def due(self) -> bool:
         return isinstance(self.verdict, Due) and self.blocked is None
 
-    def as_json(self) -> dict[str, Any]:
+    def view(self) -> VerdictView:
         reason = self.verdict.reason if self.blocked is None else f"{self.blocked.replace('_', ' ')}: nothing fires"
+        return VerdictView(self.scoped_name, self.trigger, self.due, reason, self.last_fired_at, self._next())
+
+    def _next(self) -> datetime | None:
+        """Never in the past: what is due already fires now, and what is blocked at no time that is known."""
+        if self.blocked is not None:
+            return None
         at = self.verdict.at if isinstance(self.verdict, Due) else self.verdict.next_due_at
-        return {
-            "scoped_name": self.scoped_name,
-            "trigger": self.trigger,
-            "due": self.due,
-            "reason": reason,
-            "last_fired_at": _time(self.last_fired_at),
-            "next_due_at": _time(at),
-        }
+        return None if at is None else max(at, self.now)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A condition of an automation, whose command is to be run."""
+
+    row: AutomationRow
+    trigger: str
+    gate: Condition
 
 
 @dataclass(frozen=True)
@@ -68,44 +99,88 @@ class Standing:
         return None if self.row.definition is None else snapshots.of_row(self.row)
 
 
-def standings(tx: Tx, scoped_name: str | None = None, *, rig: str | None = None) -> list[Standing]:
-    """One automation by name, or all of them. Raises AutomationUnknown."""
-    rows = every(tx, rig=rig) if scoped_name is None else [get(tx, scoped_name)]
+def standings(tx: Tx, scoped_name: str | None = None) -> Iterator[Standing]:
+    """One automation by name, or all of them, read page by page. Raises AutomationUnknown."""
+    if scoped_name is not None:
+        yield standing(tx, scoped_name)
+        return
+    for rows in pages(tx):
+        yield from with_triggers(tx, rows)
+
+
+def standing(tx: Tx, scoped_name: str) -> Standing:
+    """Raises AutomationUnknown."""
+    (found,) = with_triggers(tx, [get(tx, scoped_name)])
+    return found
+
+
+def with_triggers(tx: Tx, rows: Sequence[AutomationRow]) -> list[Standing]:
     triggers = tx.triggers.of_some(row.id for row in rows) if rows else {}
     return [Standing(row, tuple(triggers.get(row.id, ()))) for row in rows]
 
 
-def shape(standing: Standing, rules: Rules) -> dict[str, Any]:
-    """The automation as JSON for every surface."""
-    row, automation = standing.row, standing.automation
-    shown: dict[str, Any] = {
-        "name": row.name, "scoped_name": row.scoped_name, "rig": row.rig, "description": "", "action": None,
-        "triggers": [], "policies": {}, "timezone": None,
-    }  # fmt: skip
+def shown(tx: Tx, found: Sequence[Standing], ctx: Context) -> list[AutomationView]:
+    """The automations as every surface shows them."""
+    rows = [one.row for one in found]
+    last = tx.runs.last_of(row.id for row in rows) if rows else {}
+    warned = references.warnings(tx, rows, ctx) if rows else {}
+    return [
+        _shape(one, ctx.rules, last.get(one.row.scoped_name), warned.get(one.row.id, ())) for one in found
+    ]  # fmt: skip
+
+
+def _shape(found: Standing, rules: Rules, last: LastOf | None, warnings: Sequence[str]) -> AutomationView:
+    row, automation = found.row, found.automation
+    shown: dict[str, Any] = {}
     if automation is not None:
-        shown = to_shape(automation, rules.zone_of(automation))
-        states = {one.id: one for one in standing.triggers}
-        shown["triggers"] = [one | _trigger_state(states.get(one["id"])) for one in shown["triggers"]]
-    return shown | {
-        "id": row.id,
-        "enabled": row.enabled,
-        "skipped": row.left_out,
-        "suspended": row.suspended,
-        "source": row.source,
-        "path": row.path,
-        "disabled_reason": row.disabled_reason or None,
-        "failures": row.failures,
-        "problems": list(row.problems),
-        "created_at": rfc3339(row.created_at),
-        "updated_at": rfc3339(row.updated_at),
-    }
+        shown = to_shape(automation, rules.zone_of(automation), of_city=rules.zone)
+        shown["policies"]["env"] = covered("env", shown["policies"]["env"])
+    states = {one.id: one for one in found.triggers}
+    return AutomationView(
+        name=row.name,
+        scoped_name=row.scoped_name,
+        rig=row.rig,
+        description=shown.get("description", ""),
+        enabled=row.enabled,
+        timezone=shown.get("timezone"),
+        source=row.source,
+        path=row.path,
+        action=shown.get("action"),
+        triggers=[_trigger(one, states.get(one["id"])) for one in shown.get("triggers", ())],
+        policies=shown.get("policies", {}),
+        problems=list(row.problems),
+        id=row.id,
+        skipped=row.left_out,
+        suspended=row.suspended,
+        disabled_reason=row.disabled_reason or None,
+        failures=row.failures,
+        warnings=list(warnings),
+        limits=None if automation is None else _limits(automation, rules),
+        last_run=None if last is None else _last_view(last),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
 
 
-def conditions(standing: Standing) -> Iterator[tuple[str, Condition]]:
-    """Trigger ids and conditions whose commands a caller must run before it calls `verdicts`."""
-    for trigger in () if standing.automation is None else standing.automation.triggers:
-        if isinstance(trigger.gate, Condition):
-            yield trigger.id, trigger.gate
+def _limits(automation: Automation, rules: Rules) -> LimitsView:
+    """Of several triggers the one with the longest deadline counts."""
+    timeout = time_limit(automation, rules.cap)
+    longest = max(deadline(automation, one.gate.kind, rules.deadline) for one in automation.triggers)
+    return LimitsView(None if timeout is None else format_duration(timeout), format_duration(longest))
+
+
+def _last_view(last: LastOf) -> LastRunView:
+    return LastRunView(last.id, last.state.value, last.reason or None, last.started_at, last.ended_at)
+
+
+def conditions(tx: Tx, scoped_name: str | None = None) -> list[Asked]:
+    """The conditions whose commands a caller must run before it calls `verdicts`. Raises AutomationUnknown."""
+    return [
+        Asked(one.row, trigger.id, trigger.gate)
+        for one in standings(tx, scoped_name)
+        for trigger in (() if one.automation is None else one.automation.triggers)
+        if isinstance(trigger.gate, Condition)
+    ]
 
 
 def verdicts(
@@ -113,57 +188,102 @@ def verdicts(
 ) -> list[Verdict]:
     """The current verdict on every gate; that on an unchecked condition says so. Raises AutomationUnknown."""
     found = []
-    for standing in standings(tx, scoped_name):
-        blocked = blocked_by(rules.switches(standing.row))
-        for trigger, verdict in _checked(tx, standing, now, rules, checks or {}).items():
-            row = next((one for one in standing.triggers if one.id == trigger), None)
-            last = None if row is None else row.state.last_fired_at
-            found.append(Verdict(standing.row.scoped_name, trigger, verdict, last, blocked))
+    for one in standings(tx, scoped_name):
+        blocked = blocked_by(rules.switches(one.row))
+        rows = {row.id: row for row in one.triggers}
+        for trigger, verdict in _checked(tx, one, now, rules, checks or {}).items():
+            last = rows[trigger].state.last_fired_at
+            found.append(Verdict(one.row.scoped_name, trigger, verdict, last, now, blocked))
     return found
 
 
 def next_firings(
-    tx: Tx, span: tuple[datetime, datetime], *, rules: Rules, limit: int, scoped_name: str | None = None
-) -> list[dict[str, Any]]:
+    tx: Tx,
+    span: tuple[datetime, datetime],
+    *,
+    rules: Rules,
+    limit: int,
+    scoped_name: str | None = None,
+    each: int | None = None,
+) -> list[FiringView]:
     """The first `limit` firings expected in that span, in order; later ones are not computed.
+
+    `each` bounds the firings of one automation, so that one that fires often hides no other.
 
     Raises AutomationUnknown.
     """
-    armed = [one for one in standings(tx, scoped_name) if _fires(one.row)]
+    armed = [one for one in standings(tx, scoped_name) if _fires(one.row) and _may_come_by(one, span[1])]
     automations = [one.automation for one in armed if one.automation is not None]
     states = {(one.row.scoped_name, row.id): state_of(row) for one in armed for row in one.triggers}
     zones = {one.scoped_name: rules.zone_of(one) for one in automations}
-    firings = forecast(automations, rules.zone_of, states, span)
-    return [_firing(one, zones[one.automation]) for one in islice(firings, limit)]
+    if each is None:
+        firings = forecast(automations, rules.zone_of, states, span)
+    else:
+        apart = [islice(forecast([one], rules.zone_of, states, span), each) for one in automations]
+        firings = merge(*apart, key=lambda one: one.at)
+    return [firing_view(one, zones[one.automation]) for one in islice(firings, limit)]
 
 
 def _fires(row: AutomationRow) -> bool:
     return row.armed and not row.suspended
 
 
+def _may_come_by(found: Standing, end: datetime) -> bool:
+    """Whether one of its times may lie before `end`; if not, its definition, which takes long, need not be read.
+
+    A time on record includes the jitter, which moves it by less than a day.
+    """
+    if not found.triggers:
+        return True
+    times = [row.state.next_due_at for row in found.triggers if row.kind in _TIMED]
+    return any(at is None or at <= end + _JITTER for at in times)
+
+
 def explained(
     tx: Tx, scoped_name: str, *, now: datetime, rules: Rules, checks: Checks | None = None
 ) -> tuple[str, ...]:
     """Why it did or did not fire, and when it will. Raises AutomationUnknown."""
-    standing = standings(tx, scoped_name)[0]
-    row, automation = standing.row, standing.automation
+    found = standing(tx, scoped_name)
+    row, automation = found.row, found.automation
     if automation is None:
         return (f"Its file cannot be read, so it fires nothing: {'; '.join(row.problems)}",)
+    active = tuple(tx.runs.active_of(row.id))
+    waiting = tx.runs.get(active[0].id) if active else None
+    used_up = budgets.left_for(tx, row.id, automation, rules, now)
     situation = Situation(
         automation=automation,
         now=now,
         zone=rules.zone_of(automation),
-        states={one.id: state_of(one) for one in standing.triggers},
-        checks=_checked(tx, standing, now, rules, checks or {}),
+        states={one.id: state_of(one) for one in found.triggers},
+        checks=_checked(tx, found, now, rules, checks or {}),
         blocked=blocked_by(rules.switches(row)),
         disabled_reason=row.disabled_reason,
         failures=row.failures,
         last_run=_last_run(tx, scoped_name),
         last_skip=_last_skip(tx, scoped_name),
         clock_set_back=_set_back(tx, now),
-        active=tuple(ActiveRun(run, at) for run, at in tx.runs.active_of(row.id)),
+        passed_over=_passed_over(tx, automation),
+        active=active,
+        waits_for="" if waiting is None else waits_for(waiting) or "",
+        used_up="" if used_up is None else used_up.why,
     )
     return explain(situation)
+
+
+def _passed_over(tx: Tx, automation: Automation) -> dict[str, PassedOver]:
+    """For each event trigger the newest event of its type, if that one could not open it."""
+    found = {}
+    for trigger in automation.triggers:
+        if not isinstance(trigger.gate, Event):
+            continue
+        kind = None if trigger.gate.on == "*" else trigger.gate.on
+        for event in newest_seen(tx, EventFilter(type=kind)):
+            why = unmatched(trigger.gate.match, event.payload)
+            if not why and loops(event, automation.scoped_name):
+                why = "it follows from a run of this automation, or from a chain of runs that is too long"
+            if why:
+                found[trigger.id] = PassedOver(event.seq, event.type, event.at, why)
+    return found
 
 
 def _set_back(tx: Tx, now: datetime) -> ClockSetBack | None:
@@ -171,7 +291,7 @@ def _set_back(tx: Tx, now: datetime) -> ClockSetBack | None:
     return None if found is None else ClockSetBack(clock_back.spoken(found.by), found.at)
 
 
-def history(tx: Tx, scoped_name: str, *, before: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+def history(tx: Tx, scoped_name: str, *, before: str | None = None, limit: int = 50) -> list[TriggerEventView]:
     """The automation's trigger events, newest first, also after its deletion.
 
     Raises AutomationUnknown when there is neither an event nor an automation of that name.
@@ -180,15 +300,15 @@ def history(tx: Tx, scoped_name: str, *, before: str | None = None, limit: int =
     if not found and before is None:
         get(tx, scoped_name)
     states = tx.runs.states(one.run for one in found if one.run is not None)
-    return [_event(one, states[one.run][0].value if one.run in states else None) for one in found]
+    return [_event(one, states[one.run][0] if one.run in states else None) for one in found]
 
 
-def _checked(tx: Tx, standing: Standing, now: datetime, rules: Rules, checks: Checks) -> dict[str, Due | NotDue]:
-    automation = standing.automation
+def _checked(tx: Tx, one: Standing, now: datetime, rules: Rules, checks: Checks) -> dict[str, Due | NotDue]:
+    automation = one.automation
     if automation is None:
         return {}
     found: dict[str, Due | NotDue] = {}
-    rows = {one.id: one for one in standing.triggers}
+    rows = {row.id: row for row in one.triggers}
     for trigger in automation.triggers:
         row = rows.get(trigger.id)
         if row is None:
@@ -206,27 +326,30 @@ def _checked(tx: Tx, standing: Standing, now: datetime, rules: Rules, checks: Ch
     return found
 
 
-def _trigger_state(row: TriggerRow | None) -> dict[str, Any]:
-    if row is None:
-        return {"next_due_at": None, "last_fired_at": None, "last_slot": None}
-    state = state_of(row)
-    return {
-        "next_due_at": _time(state.next_due_at),
-        "last_fired_at": _time(state.last_fired_at),
-        "last_slot": state.last_slot,
-        "event_cursor": state.event_cursor if row.event_key is not None else None,
-        "held_by": row.held_by,
-        "checked_at": _time(row.checked_at),
-        "check_result": row.check_result,
-    }
+def _trigger(shown: Mapping[str, Any], row: TriggerRow | None) -> AutomationTriggerView:
+    state = None if row is None else state_of(row)
+    return AutomationTriggerView(
+        id=shown["id"],
+        kind=shown["kind"],
+        gate={key: one for key, one in shown.items() if key not in _BESIDE_THE_GATE},
+        human_schedule=shown["human_schedule"],
+        badge=shown["badge"],
+        next_due_at=None if state is None else state.next_due_at,
+        last_fired_at=None if state is None else state.last_fired_at,
+        last_slot=None if state is None else state.last_slot,
+        event_cursor=None if state is None or row is None or row.event_key is None else state.event_cursor,
+        held_by=None if row is None else row.held_by,
+        checked_at=None if row is None else row.checked_at,
+        check_result=None if row is None else row.check_result,
+    )
 
 
 def _last_run(tx: Tx, scoped_name: str) -> LastRun | None:
     runs = tx.runs.page(automation=scoped_name, limit=1)
     if not runs:
         return None
-    run = runs[0].run
-    return LastRun(run.id, run.state.value, run.started_at or run.created_at, run.reason)
+    run = runs[0]
+    return LastRun(run.id, said(run.state), run.started_at or run.created_at, run.reason)
 
 
 def _last_skip(tx: Tx, scoped_name: str) -> LastSkip | None:
@@ -236,34 +359,29 @@ def _last_skip(tx: Tx, scoped_name: str) -> LastSkip | None:
     return LastSkip(skip.last_at, SkipReason(skip.reason), skip.count)
 
 
-def _firing(firing: Firing, zone: Any) -> dict[str, Any]:
-    local = firing.at.astimezone(zone)
-    return {
-        "scoped_name": firing.automation,
-        "trigger": firing.trigger,
-        "at": rfc3339(firing.at),
-        "local": local.isoformat(timespec="seconds"),
-        "zone": zone.key,
-    }
+def firing_view(firing: Firing, zone: ZoneInfo) -> FiringView:
+    local = firing.at.astimezone(zone).isoformat(timespec="seconds")
+    return FiringView(firing.automation, firing.trigger, firing.at, local, zone.key)
 
 
-def _event(event: TriggerEvent, run_state: str | None) -> dict[str, Any]:
-    return {
-        "id": event.id,
-        "automation": event.automation,
-        "trigger": event.trigger,
-        "kind": event.kind,
-        "status": event.status,
-        "reason": event.reason or None,
-        "slot": event.slot,
-        "due_at": _time(event.due_at),
-        "count": event.count,
-        "first_at": rfc3339(event.first_at),
-        "last_at": rfc3339(event.last_at),
-        "run": event.run,
-        "run_state": run_state,
-    }
+FIRED, PROCESSING = "fired", "processing"
 
 
-def _time(at: datetime | None) -> str | None:
-    return None if at is None else rfc3339(at)
+def _event(event: TriggerEvent, run_state: RunState | None) -> TriggerEventView:
+    """A trigger event is `fired` until its run works, then `processing`; the end of the run settles it."""
+    works = event.status == FIRED and run_state is RunState.RUNNING
+    return TriggerEventView(
+        id=event.id,
+        automation=event.automation,
+        trigger=event.trigger,
+        kind=event.kind,
+        status=PROCESSING if works else event.status,
+        reason=event.reason or None,
+        slot=event.slot,
+        due_at=event.due_at,
+        count=event.count,
+        first_at=event.first_at,
+        last_at=event.last_at,
+        run=event.run,
+        run_state=None if run_state is None else run_state.value,
+    )

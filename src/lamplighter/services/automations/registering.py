@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from lamplighter.domain.automations.decisions import failures_after_edit
-from lamplighter.domain.automations.model import Automation, Condition, Cron, Event, Gate, Schedule, Trigger
+from lamplighter.domain.automations.model import Automation, Condition, Cron, Event, Gate, Schedule, Trigger, Webhook
 from lamplighter.domain.automations.policies import Overlap
 from lamplighter.domain.automations.state import Timed, TriggerState, after_edit, next_due
 from lamplighter.services.automations import snapshots
 from lamplighter.services.rules import Rules
 from lamplighter.store.automations import AutomationRow
-from lamplighter.store.triggers import TriggerRow
+from lamplighter.store.triggers import TriggerRow, hook_key
 from lamplighter.store.tx import Tx
 
 TOPIC = "automations"
@@ -143,9 +143,14 @@ def _trigger_row(
         position=position,
         armed=row.armed,
         state=state,
-        event_key=gate.on if isinstance(gate, Event) else None,
+        event_key=gate.on if isinstance(gate, Event) else _hook(gate),
         zone=rules.zone.key if inherits else None,
     )
+
+
+def _hook(gate: Gate) -> str | None:
+    """The key by which deliveries of a connection find the triggers that wait for them; no event type has a colon."""
+    return hook_key(gate.connection) if isinstance(gate, Webhook) else None
 
 
 def _listens_elsewhere(old: Gate, new: Gate) -> bool:

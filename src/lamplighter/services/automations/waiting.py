@@ -31,6 +31,11 @@ def waiting_events(tx: Tx, gate: Event, cursor: int) -> tuple[tuple[SeenEvent, .
     return _seen(tx, found), found, True
 
 
+def newest_seen(tx: Tx, wanted: EventFilter) -> tuple[SeenEvent, ...]:
+    """The newest event that passes, with its causes; nothing if there is none."""
+    return _seen(tx, tx.events.latest(wanted, limit=1))
+
+
 def _page(tx: Tx, on: str, after: int) -> list[BusEvent]:
     if on == "*":
         return tx.events.after(after, limit=EVENTS_A_PAGE)

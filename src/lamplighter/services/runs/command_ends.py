@@ -4,8 +4,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lamplighter.domain.automations.decisions import PrecheckResult, SkipReason, precheck_result
-from lamplighter.domain.runs.model import Run, RunState, Stage
+from lamplighter.domain.runs.model import Grade, Run, RunState, Stage
+from lamplighter.domain.runs.verify import Checked, refused
 from lamplighter.kit.masking import masked
+from lamplighter.kit.records import changed
 from lamplighter.ports.commands import CommandEnded
 from lamplighter.services.runs.ending import Ending
 
@@ -50,6 +52,15 @@ def after_precheck(ended: CommandEnded) -> Ending | None:
             return Ending(
                 RunState.FAILED, "precheck_failed", Stage.EXECUTION, error, ended.exit_code, tail, ended.duration
             )
+
+
+def after_verify(ending: Ending, checked: Checked, command: str) -> Ending:
+    """How a run ends whose command ended well and whose success was verified by `command`, or was not."""
+    if checked.passed:
+        return changed(ending, grade=Grade.VERIFIED)
+    error = f"Its command ended well, but that could not be verified: {refused(command, checked)}"
+    tail = f"{ending.output_tail.rstrip()}\n{checked.output}".strip("\n")
+    return Ending(RunState.FAILED, "verify", Stage.VERIFICATION, error, checked.exit_code, tail, ending.duration)
 
 
 def clean(text: str) -> str:

@@ -7,36 +7,47 @@ Every state change goes through the one table of moves. Starting a run is in `st
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.lease import LEASE
-from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState, Stage
-from lamplighter.kit.ids import IdSource
+from lamplighter.domain.runs.model import By, Mover, Run, RunState, Stage
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services.runs.ending import LAST_WORDS, TAKEN, Ending, again, end, end_held, snapshots_of, tell
-from lamplighter.services.runs.shapes import as_json, page
+from lamplighter.services.context import Context
+from lamplighter.services.inbox import settling
+from lamplighter.services.runs import budgets
+from lamplighter.services.runs.continuing import AlreadyAnswered
+from lamplighter.services.runs.ending import (
+    LAST_WORDS,
+    LONGEST_ERROR,
+    TAKEN,
+    Ending,
+    again,
+    end,
+    end_held,
+    end_if_active,
+    snapshots_of,
+    tell,
+)
 from lamplighter.services.runs.starting import AT_ONCE, Taken, adopt, hold, refuse, start, take_due, trigger_of
 from lamplighter.services.runs.workers import Started, Worker
-from lamplighter.store.run_rows import NewRunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import Tx
 
 __all__ = [
     "AT_ONCE",
     "LAST_WORDS",
+    "LONGEST_ERROR",
     "TAKEN",
     "Ending",
     "Started",
     "Taken",
     "Worker",
     "adopt",
-    "as_json",
     "end",
     "end_held",
+    "end_if_active",
     "hold",
-    "page",
     "refuse",
     "snapshots_of",
     "start",
@@ -63,81 +74,85 @@ def lost_among(tx: Tx, held: Mapping[str, int], owner: str) -> set[str]:
     }
 
 
-def over_among(tx: Tx, found: Iterable[str], before: datetime) -> frozenset[str]:
-    """Of these runs, those that are deleted or ended by `before`: their processes and sessions may be ended."""
+def over_among(
+    tx: Tx, found: Iterable[str], before: datetime, *, completed_before: datetime | None = None
+) -> frozenset[str]:
+    """Of these runs, those that are deleted or ended by `before`: their processes and sessions may be ended.
+
+    One that an agent has completed must have ended by `completed_before` too, if that is given: until then its program
+    may finish, and an outbox item ends it.
+    """
     rows = {run: tx.runs.get(run) for run in found}
-    return frozenset(
-        run for run, row in rows.items() if row is None or (row.run.ended_at is not None and row.run.ended_at <= before)
-    )
+
+    def is_over(run: Run) -> bool:
+        at = run.ended_at
+        speaks = completed_before is not None and run.completion_id is not None and at and at > completed_before
+        return at is not None and at <= before and not speaks
+
+    return frozenset(run for run, row in rows.items() if row is None or is_over(row))
 
 
-def end_if_active(tx: Tx, run: str, ending: Ending, by: By, *, ids: IdSource, act: Act) -> RunRow | None:
-    """As `end`, but does nothing and returns None for a run that has ended or is deleted."""
-    found = tx.runs.get(run)
-    if found is None or found.run.ended:
-        return None
-    try:
-        return end(tx, run, ending, by, ids=ids, act=act)
-    except IllegalMove:
-        if _locked(tx, run).run.ended:  # another process ended it after the first read; nothing was written here yet
-            return None
-        raise
-
-
-def replace_by_policy(tx: Tx, run: str, *, ids: IdSource, act: Act) -> None:
-    end_if_active(tx, run, Ending(RunState.CANCELED, "replaced"), By(Mover.POLICY, act.actor), ids=ids, act=act)
-
-
-def cancel(tx: Tx, run: str, *, reason: str = "canceled", ids: IdSource, act: Act) -> RunRow:
+def cancel(tx: Tx, run: str, *, reason: str = "canceled", ctx: Context) -> Run:
     """End the run for a person and wake its holder at once. Raises IllegalMove for a run that has ended."""
-    return end(tx, run, Ending(RunState.CANCELED, reason), By(Mover.PERSON, act.actor), ids=ids, act=act)
+    return end(tx, run, Ending(RunState.CANCELED, reason), By(Mover.PERSON, ctx.actor.name), ctx=ctx)
 
 
 def keep_output(tx: Tx, run: str, tail: str) -> None:
     """Save the output of a command whose run another process ended; does nothing for a run that goes on elsewhere."""
     row = tx.runs.lock(run)
-    if row is not None and row.run.ended and tail and not row.run.output_tail:
-        tx.runs.swap(row.run, RunRow(replace(row.run, output_tail=tail), row.facts))
+    if row is not None and row.ended and tail and not row.output_tail:
+        tx.runs.swap(row, replace(row, output_tail=tail))
 
 
-def retry(tx: Tx, run: str, *, ids: IdSource, act: Act) -> RunRow:
-    """Make a new run of the same definition and trigger, linked to the old one. Raises NotEnded, RunUnknown."""
-    row = _locked(tx, run)
-    return again(tx, row, act.at, ids=ids, act=act)
+def retry(tx: Tx, run: str, *, ctx: Context) -> Run:
+    """Make a new run of the same definition and trigger, linked to the old one, which then needs nobody any more.
+
+    Raises NotEnded, RunUnknown, and AlreadyAnswered for a run that another one goes on with.
+    """
+    row = locked(tx, run)
+    if row.continued_by is not None:
+        raise AlreadyAnswered(row)
+    made = again(tx, row, ctx.now, ctx=ctx)
+    if row.fingerprint:
+        tx.runs.judge(run, "")
+        settling.of_run(tx, row.fingerprint, "retried", ctx=ctx)
+    return made
 
 
-def time_out(tx: Tx, *, ids: IdSource, act: Act) -> list[str]:
+def retry_if_left(tx: Tx, run: str, *, ctx: Context) -> Run:
+    """As `retry`, for a person. Raises BudgetUsedUp too."""
+    budgets.must_be_left(tx, get(tx, run), ctx.rules, ctx.now)
+    return retry(tx, run, ctx=ctx)
+
+
+def time_out(tx: Tx, *, ctx: Context) -> list[str]:
     """End runs past their deadline in any state; returns them. Running agent runs are left to the finalizer."""
-    ending, by = Ending(RunState.TIMED_OUT, "deadline_exceeded", Stage.FINALIZER), By(Mover.FINALIZER, act.actor)
-    overdue = tx.runs.overdue(act.at, limit=AT_ONCE)
-    return [run for run in overdue if end_if_active(tx, run, ending, by, ids=ids, act=act) is not None]
+    ending, by = Ending(RunState.TIMED_OUT, "deadline_exceeded", Stage.FINALIZER), By(Mover.FINALIZER, ctx.actor.name)
+    overdue = tx.runs.overdue(ctx.now, limit=AT_ONCE)
+    return [run for run in overdue if end_if_active(tx, run, ending, by, ctx=ctx) is not None]
 
 
-def sweep(tx: Tx, *, ids: IdSource, act: Act) -> int:
+def sweep(tx: Tx, *, ctx: Context) -> int:
     """Add the missing outbox item of runs that wait for a stage without an item or a holder; returns how many."""
-    lost = tx.runs.lost(act.at, before=act.at - SWEEP_AFTER, limit=AT_ONCE)
+    lost = tx.runs.lost(ctx.now, before=ctx.now - SWEEP_AFTER, limit=AT_ONCE)
     for run, state, _action in lost:
         kind = ItemKind.COOK if state is RunState.RUNNING else ItemKind.ENQUEUE_EXECUTE
         if state in {RunState.QUEUED, RunState.ENRICHING}:
             kind = ItemKind.ENQUEUE_ENRICH
-        tx.outbox.add(new_item(ids.make("out"), kind, stage_of(run, get(tx, run).facts.rig), act.at))
-        tx.runs.add_event(NewRunEvent(run, act.at, "item_restored", act.actor, data={"kind": kind.value}))
+        tx.outbox.add(new_item(ctx.ids.make("out"), kind, stage_of(run, get(tx, run).rig), ctx.now))
+        tx.runs.add_event(NewRunEvent(run, ctx.now, "item_restored", ctx.actor.name, data={"kind": kind.value}))
     return len(lost)
 
 
-def get(tx: Tx, run: str) -> RunRow:
+def get(tx: Tx, run: str) -> Run:
     row = tx.runs.get(run)
     if row is None:
         raise RunUnknown(run)
     return row
 
 
-def show(tx: Tx, run: str) -> dict[str, Any]:
-    """The run as every surface shows it, with its timeline and artifacts. Raises RunUnknown."""
-    return as_json(get(tx, run), tx.runs.events(run), tx.artifacts.of(run))
-
-
-def _locked(tx: Tx, run: str) -> RunRow:
+def locked(tx: Tx, run: str) -> Run:
+    """Raises RunUnknown."""
     row = tx.runs.lock(run)
     if row is None:
         raise RunUnknown(run)

@@ -5,18 +5,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from lamplighter.domain.acts import Act
 from lamplighter.domain.automations.model import ActionKind
 from lamplighter.domain.delivery.outbox import Item, ItemKind, malformed, put_off, settle
 from lamplighter.domain.delivery.outbox import claim as claim_item
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.lease import LeaseHeld, claim
-from lamplighter.domain.runs.model import ACTIVE, By, Mover, RunState
-from lamplighter.kit.ids import IdSource
+from lamplighter.domain.runs.model import ACTIVE, MESSAGE, By, Mover, Run, RunState, Stage
 from lamplighter.services import outbox
-from lamplighter.services.runs.ending import Ending, end
-from lamplighter.services.runs.workers import Started, Worker, made_running, said, told_of_start
-from lamplighter.store.run_rows import NewRunEvent, RunRow
+from lamplighter.services.context import Context
+from lamplighter.services.runs.bounds import Bounds, in_the_way, let_go, lock, next_day, spent
+from lamplighter.services.runs.bounds import hold as keep_waiting
+from lamplighter.services.runs.ending import Ending, end, lock_automation_of
+from lamplighter.services.runs.workers import Started, Worker, make_running, said
+from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 
@@ -28,42 +29,88 @@ class _Starting:
     """The locked run rows of one transaction that starts runs, and their trigger events."""
 
     tx: Tx
-    rows: dict[str, RunRow]
+    rows: dict[str, Run]
     said: dict[str, TriggerEvent]
 
     @staticmethod
     def of(tx: Tx, items: Sequence[Item]) -> "_Starting":
         rows = tx.runs.lock_some(item.payload["run"] for item in items) if items else {}
-        events = [row.run.trigger_event for row in rows.values() if row.run.trigger_event]
+        events = [row.trigger_event for row in rows.values() if row.trigger_event]
         return _Starting(tx, rows, tx.trigger_events.some(events) if events else {})
 
     def begin(self, found: Item, mine: Item, worker: Worker, now: datetime) -> Started | None:
         """Start the run of an item: `found` is the item as stored, `mine` the item as claimed."""
-        before = self.rows.get(mine.payload["run"])
-        if before is None or before.run.state is not RunState.READY:
-            self.tx.outbox.swap(found, settle(mine, mine.claims), now=now)
+        run = mine.payload["run"]
+        after = begin(self.tx, found, mine, self.rows.get(run), worker, now)
+        if after is None:
             return None
-        try:
-            after, moved = made_running(before, worker, now)
-        except LeaseHeld as error:
-            self.tx.outbox.swap(found, put_off(mine, mine.claims, error.lease.expires_at or now), now=now)
-            return None
-        self.rows[after.run.id] = after
-        self.tx.runs.swap(before.run, after)
-        self.tx.runs.add_event(told_of_start(moved))
-        self.tx.outbox.swap(found, settle(mine, mine.claims), now=now)
-        return Started(after, said(after, self.said.get(after.run.trigger_event or "")))
+        self.rows[run] = after
+        return Started(after, said(after, self.said.get(after.trigger_event or "")))
 
 
-def start(tx: Tx, item: Item, worker: Worker, now: datetime) -> Started | None:
+def begin(  # noqa: PLR0913  an item, its run, and who takes both
+    tx: Tx,
+    found: Item,
+    mine: Item,
+    before: Run | None,
+    worker: Worker,
+    now: datetime,
+    *,
+    first: Sequence[NewRunEvent] = (),
+) -> Run | None:
+    """Make the item's locked run running and settle the item: `found` is the item as stored, `mine` as claimed.
+
+    None when the run does not wait for its start, which settles the item, or when another holds its lease, which puts
+    the item off.
+    """
+    if before is None or before.state is not RunState.READY:
+        tx.outbox.swap(found, settle(mine, mine.claims), now=now)
+        return None
+    try:
+        after = make_running(tx, before, worker, now, first=first)
+    except LeaseHeld as error:
+        tx.outbox.swap(found, put_off(mine, mine.claims, error.lease.expires_at or now), now=now)
+        return None
+    tx.outbox.swap(found, settle(mine, mine.claims), now=now)
+    return after
+
+
+def start(
+    tx: Tx, item: Item, worker: Worker, now: datetime, *, bounds: Bounds | None = None, ctx: Context | None = None
+) -> Started | None:
     """Claim the run, make it running and settle its item, in one transaction; None when there is nothing to start.
 
-    While another holder's lease is live, the item is put off until it expires. Raises NotClaimed when the item's claim
-    was taken away.
+    While another holder's lease is live, the item is put off until it expires; so it is while `bounds`, which come with
+    a context, keep the run waiting. Raises NotClaimed when the item's claim was taken away.
     """
+    lock(tx, bounds)
     this = _Starting.of(tx, [item])
+    row = this.rows.get(item.payload["run"])
+    if bounds is not None and ctx is not None and row is not None and row.state is RunState.READY:
+        if kept_back(tx, item, row, worker, bounds, ctx=ctx):
+            return None
+        this.rows[row.id] = let_go(row, bounds, now)
     mine = outbox.mine(tx, item)
     return this.begin(mine, mine, worker, now)
+
+
+def kept_back(tx: Tx, item: Item, run: Run, worker: Worker, bounds: Bounds | None, *, ctx: Context) -> bool:
+    """Whether the locked run does not start: it is skipped for a budget of the day, or waits. Raises NotClaimed.
+
+    One that tells what a person said waits for the next day: it would be lost.
+    """
+    over = spent(tx, run, bounds, ctx.now)
+    if over is not None and bounds is not None and run.trigger_kind == MESSAGE:
+        keep_waiting(tx, item, run, next_day(over, bounds, ctx.now), bounds, ctx=ctx)
+        return True
+    if over is not None:
+        refuse(tx, item, Ending(RunState.SKIPPED, over.reason, Stage.EXECUTION, error=over.message), worker, ctx=ctx)
+        return True
+    wait = in_the_way(tx, run, bounds, ctx.now)
+    if wait is None or bounds is None:
+        return False
+    keep_waiting(tx, item, run, wait, bounds, ctx=ctx)
+    return True
 
 
 @dataclass(frozen=True)
@@ -81,13 +128,23 @@ class Taken:
         return len(self.started) + len(self.items)
 
 
-def take_due(
-    tx: Tx, worker: Worker, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
+def take_due(  # noqa: PLR0913  what a process may take
+    tx: Tx,
+    worker: Worker,
+    now: datetime,
+    *,
+    limit: int,
+    run: str | None = None,
+    reach: Reach | None = None,
+    bounded: bool = False,
 ) -> Taken:
-    """Claim the longest due items, and start the commands among them in the same transaction."""
+    """Claim the longest due items, and start the commands among them in the same transaction.
+
+    Where limits keep commands waiting, too (`bounded`), each is started by itself.
+    """
     due = outbox.due(tx, now, limit=limit, run=run, reach=reach)
-    commands = [item for item in due if _is_command(item)]
-    items = [outbox.claimed(tx, item, worker.owner, now) for item in due if not _is_command(item)]
+    commands = [] if bounded else [item for item in due if _is_command(item)]
+    items = [outbox.claimed(tx, item, worker.owner, now) for item in due if bounded or not _is_command(item)]
     this = _Starting.of(tx, commands)
     started = [this.begin(item, claim_item(item, worker.owner, now), worker, now) for item in commands]
     return Taken([one for one in started if one is not None], items, tx.outbox.next_due_at(reach=reach))
@@ -98,51 +155,59 @@ def _is_command(item: Item) -> bool:
     return is_exec and not malformed(item.kind, item.payload)
 
 
-def hold(tx: Tx, item: Item, worker: Worker, now: datetime) -> RunRow | None:
+def hold(tx: Tx, item: Item, worker: Worker, now: datetime) -> Run | None:
     """Claim a run that is not running yet, for a stage that will move it.
 
     None when it is running or has ended, which settles the item, or when another holds it, which puts the item off.
     """
     before = tx.runs.lock(item.payload["run"])
-    if before is None or before.run.state not in ACTIVE - {RunState.RUNNING}:
+    if before is None or before.state not in ACTIVE - {RunState.RUNNING}:
         outbox.done(tx, item, now)
         return None
     try:
-        held = replace(before.run, lease=claim(before.run.lease, worker.owner, now))
+        held = replace(before, lease=claim(before.lease, worker.owner, now))
     except LeaseHeld as error:
         outbox.later(tx, item, error.lease.expires_at or now, now)
         return None
-    after = RunRow(held, before.facts)
-    tx.runs.swap(before.run, after)
+    after = held
+    tx.runs.swap(before, after)
     return after
 
 
-def refuse(tx: Tx, item: Item, ending: Ending, worker: Worker, *, ids: IdSource, act: Act) -> RunRow | None:
-    """End a run that cannot be started, and settle its item; None when there was nothing left to end."""
-    held = hold(tx, item, worker, act.at)
+def refuse(
+    tx: Tx, item: Item, ending: Ending, worker: Worker, *, ctx: Context, event: NewRunEvent | None = None
+) -> Run | None:
+    """End a run that cannot be started, and settle its item; None when there was nothing left to end.
+
+    `event` comes before the end in the run's timeline.
+    """
+    lock_automation_of(tx, item.payload["run"])
+    held = hold(tx, item, worker, ctx.now)
     if held is None:
         return None
-    by = By(Mover.WORKER, worker.actor, held.run.lease.version)
-    ended = end(tx, held.run.id, ending, by, ids=ids, act=act)
-    outbox.done(tx, item, act.at)
+    if event is not None:
+        tx.runs.add_event(event)
+    by = By(Mover.WORKER, worker.actor, held.lease.version)
+    ended = end(tx, held.id, ending, by, ctx=ctx)
+    outbox.done(tx, item, ctx.now)
     return ended
 
 
-def trigger_of(tx: Tx, row: RunRow) -> dict[str, Any]:
+def trigger_of(tx: Tx, row: Run) -> dict[str, Any]:
     """The run's trigger data, in the form that its action reads from a file."""
-    return said(row, None if row.run.trigger_event is None else tx.trigger_events.get(row.run.trigger_event))
+    return said(row, None if row.trigger_event is None else tx.trigger_events.get(row.trigger_event))
 
 
 def adopt(
     tx: Tx, worker: Worker, now: datetime, *, limit: int = AT_ONCE, rigs: frozenset[str] | None = None
-) -> list[RunRow]:
+) -> list[Run]:
     """Claim running runs of this node whose holder is gone; their processes may be alive or have ended."""
     adopted = []
     for before in tx.runs.orphans(worker.node, now, limit=limit, rigs=rigs):
-        lease = claim(before.run.lease, worker.owner, now)
-        after = RunRow(replace(before.run, lease=lease, last_activity_at=now), before.facts)
-        tx.runs.swap(before.run, after)
+        lease = claim(before.lease, worker.owner, now)
+        after = replace(before, lease=lease, last_activity_at=now)
+        tx.runs.swap(before, after)
         data = {"owner": worker.owner, "lease": lease.version}
-        tx.runs.add_event(NewRunEvent(before.run.id, now, "run_adopted", worker.actor, data=data))
+        tx.runs.add_event(NewRunEvent(before.id, now, "run_adopted", worker.actor, data=data))
         adopted.append(after)
     return adopted

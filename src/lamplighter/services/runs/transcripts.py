@@ -1,11 +1,12 @@
 """Recording a session's output as events: limited in number, each part once, with its cost added to the run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.runs.budget import Spent, total
+from lamplighter.domain.sessions.circles import Circle, circle_of
 from lamplighter.domain.sessions.transcript import SessionEvent, Text, ToolEnded, ToolStarted, Usage
 from lamplighter.services.runs import review
 from lamplighter.store.transcripts import TranscriptEvent
@@ -26,12 +27,14 @@ class Batch:
     after: int
     events: Sequence[SessionEvent] = ()
     program: str | None = None
+    day: str = ""
+    """The day that what was used counts for, in the city's zone; nothing is counted without one."""
 
 
 def record(tx: Tx, batch: Batch, now: datetime) -> Spent:
     """Record the batch and return what the run has spent so far; skip a batch that another reader has recorded."""
     row = review.get(tx, batch.run)
-    spent = Spent(row.facts.tokens or 0, row.run.cost)
+    spent = Spent(row.tokens or 0, row.cost)
     if not tx.transcripts.advance(batch.session, before=batch.before, after=batch.after, program=batch.program):
         return spent
     count = tx.transcripts.count(batch.session)
@@ -43,6 +46,8 @@ def record(tx: Tx, batch: Batch, now: datetime) -> Spent:
         cost = spent.cost if used.cost is None else (spent.cost or 0.0) + used.cost
         spent = Spent(spent.tokens + used.tokens, cost)
         tx.runs.spent(batch.run, tokens=spent.tokens, cost=spent.cost, now=now)
+    if batch.day and (used.tokens or used.cost):
+        tx.run_days.add(batch.run, row.automation_id, batch.day, tokens=used.tokens, cost=used.cost or 0.0)
     return spent
 
 
@@ -58,10 +63,12 @@ def bounded(events: Sequence[SessionEvent], count: int) -> list[tuple[str, Mappi
     return kept
 
 
-def told(event: TranscriptEvent) -> str:
+def told(event: TranscriptEvent) -> str:  # noqa: PLR0911  one answer a kind
     """One event as a line for people; empty for kinds that are not shown."""
     body = event.body
     match event.kind:
+        case "message":
+            return f"{body.get('by', '')}: {body.get('text', '')}"
         case "text":
             return str(body.get("text", ""))
         case "tool_started":
@@ -78,6 +85,19 @@ def told(event: TranscriptEvent) -> str:
 
 def of_run(tx: Tx, run: str) -> list[TranscriptEvent]:
     return [event for session in tx.sessions.of_run(run) for event in tx.transcripts.after(session.id)]
+
+
+def circle(tx: Tx, session: str) -> Circle:
+    """How often the last call of a tool was made in a row, by what is on record of the session."""
+    return circle_of(_calls(tx.transcripts.after(session)))
+
+
+def _calls(events: Iterable[TranscriptEvent]) -> Iterator[SessionEvent]:
+    for event in events:
+        if event.kind == ToolStarted.kind:
+            yield ToolStarted(**event.body)
+        elif event.kind == ToolEnded.kind:
+            yield ToolEnded(**event.body)
 
 
 def _short(value: Any) -> Any:

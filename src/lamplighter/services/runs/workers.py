@@ -1,6 +1,6 @@
-"""Workers of runs, and how a worker claims a free run and makes it running."""
+"""Workers of runs, and the one way in which a run becomes running."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,11 +9,15 @@ from lamplighter.domain.automations.model import ActionKind
 from lamplighter.domain.delivery.outbox import ItemKind
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.lease import claim
-from lamplighter.domain.runs.model import By, Moved, Mover, RunState, move
+from lamplighter.domain.runs.model import By, Moved, Mover, Run, RunState, move
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.records import changed
-from lamplighter.store.run_rows import NewRunEvent, RunRow
+from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.trigger_events import TriggerEvent
+from lamplighter.store.tx import Tx
+
+TOPIC = "runs"
+"""The wake-up for those who show runs; whatever else happens to a run is told by an event too."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Started:
-    row: RunRow
+    row: Run
     trigger: dict[str, Any]
     """The trigger data, in the form that the run's action reads from a file."""
 
@@ -48,11 +52,27 @@ class StartGrant:
         return ItemKind.ENQUEUE_EXECUTE not in self.reach.left_out and (not rig or rig in self.reach.rigs)
 
 
-def made_running(row: RunRow, worker: Worker, now: datetime) -> tuple[RunRow, Moved]:
-    """The run with its lease claimed and its state moved to running. Raises LeaseHeld, IllegalMove."""
-    lease = claim(row.run.lease, worker.owner, now)
-    moved = move(changed(row.run, lease=lease), RunState.RUNNING, By(Mover.WORKER, worker.actor, lease.version), now)
-    return RunRow(moved.run, changed(row.facts, node=worker.node)), moved
+def make_running(
+    tx: Tx, row: Run, worker: Worker, now: datetime, *, first: Sequence[NewRunEvent] = (), new: bool = False
+) -> Run:
+    """Claim the run's lease, make it running on the worker's node, and write row and run events.
+
+    Every run becomes running here and nowhere else. The events in `first` come before the start in its timeline. A run
+    that is `new` is inserted, because the transaction that fires it also starts it. Raises LeaseHeld or IllegalMove,
+    before anything is written.
+    """
+    lease = claim(row.lease, worker.owner, now)
+    moved = move(changed(row, lease=lease), RunState.RUNNING, By(Mover.WORKER, worker.actor, lease.version), now)
+    after = changed(moved.run, node=worker.node)
+    events = [*first, told(moved, {"owner": worker.owner, "lease": lease.version})]
+    tx.wake(TOPIC)
+    if new:
+        tx.runs.insert(after, events)
+        return after
+    tx.runs.swap(row, after)
+    for event in events:
+        tx.runs.add_event(event)
+    return after
 
 
 def told(moved: Moved, data: Mapping[str, Any] | None = None) -> NewRunEvent:
@@ -60,19 +80,15 @@ def told(moved: Moved, data: Mapping[str, Any] | None = None) -> NewRunEvent:
     return NewRunEvent(moved.run.id, moved.at, moved.type, moved.actor, moved.from_state, moved.to_state, data)
 
 
-def told_of_start(moved: Moved) -> NewRunEvent:
-    return told(moved, {"owner": moved.run.lease.owner, "lease": moved.run.lease.version})
-
-
-def said(row: RunRow, event: TriggerEvent | None) -> dict[str, Any]:
+def said(row: Run, event: TriggerEvent | None) -> dict[str, Any]:
     """The trigger data of a run, in the form that its action reads from a file."""
     payload = dict((event.payload if event is not None else None) or {})
     return {
-        "automation": row.run.automation,
-        "run": row.run.id,
-        "trigger": {"id": row.facts.trigger, "kind": row.run.trigger_kind},
+        "automation": row.automation,
+        "run": row.id,
+        "trigger": {"id": row.trigger, "kind": row.trigger_kind},
         "slot": None if event is None else event.slot,
-        "fired_at": rfc3339(row.run.created_at),
+        "fired_at": rfc3339(row.created_at),
         "events": payload.get("events", []),
         "payload": payload.get("payload"),
     }

@@ -34,7 +34,7 @@ class Datagrams:
         if self._socket is not None:
             self._socket.close()
 
-    def send(self, topics: Iterable[str]) -> None:
+    def publish(self, topics: Iterable[str]) -> None:
         message = " ".join(sorted(topics)).encode()
         if not message:
             return

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from lamplighter.store.engine.deferred import Write
-from lamplighter.store.engine.dialect import Dialect
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # a command that only reads needs neither
+    from lamplighter.store.engine.deferred import Write
+    from lamplighter.store.engine.dialect import Dialect
+    from lamplighter.store.engine.hints import Hints
 
 Params = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -15,7 +18,8 @@ _MICRO = timedelta(microseconds=1)
 
 
 class Db(Protocol):
-    dialect: Dialect
+    dialect: "Dialect"
+    hints: "Hints"
 
     def rows(self, sql: str, params: Params) -> list[Row]: ...
 
@@ -25,7 +29,7 @@ class Db(Protocol):
         """How many rows the statement changed."""
         ...
 
-    def write(self, write: Write, city: str, params: Params) -> bool:
+    def write(self, write: "Write", city: str, params: Params) -> bool:
         """Write one row of that city; False when no row was written.
 
         On PostgreSQL the write is held back until the next read or the commit, and True is an assumption until then. If

@@ -7,7 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from lamplighter.store.url import Place, PostgresUrl
+import psycopg
+
+from lamplighter.store.engine.postgres_connection import connect, told
+from lamplighter.store.engine.postgres_liveness import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +30,6 @@ class PostgresDeathWatch:
 
     def ended(self, owner: str, *, within: float) -> bool:
         """Wait until `owner` is dead; False when it is alive after `within` seconds, or the wait was cut short."""
-        import psycopg
-
-        from lamplighter.store.engine.liveness import key_of
-        from lamplighter.store.engine.postgres_connection import told
-
         key = key_of(owner)
         if self._connection.closed:  # broken meanwhile: wait on a new connection
             self._connection = self._connect()
@@ -46,14 +44,10 @@ class PostgresDeathWatch:
         return True
 
     def _connect(self) -> "psycopg.Connection[dict[str, Any]]":
-        from lamplighter.store.engine.postgres_connection import connect
-
         return connect(self._url, application="lamplighter vigil")
 
     def cut_short(self) -> None:
         """End the wait under way, from another thread."""
-        import psycopg
-
         with suppress(psycopg.Error):
             self._connection.cancel_safe(timeout=2.0)
 
@@ -61,7 +55,3 @@ class PostgresDeathWatch:
         self.cut_short()
         self.thread.shutdown(wait=True, cancel_futures=True)
         self._connection.close()
-
-
-def open_death_watch(place: Place) -> PostgresDeathWatch | None:
-    return PostgresDeathWatch(place.url) if isinstance(place, PostgresUrl) else None

@@ -6,7 +6,7 @@ Measured on one machine, such a row costs a tenth of a statement of its own.
 
 import json
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from lamplighter.kit.errors import Conflict
 from lamplighter.store.engine.dialect import PARAMETER
@@ -95,39 +95,41 @@ class NotAsExpected(Conflict):
         super().__init__(f"A row was changed by another process: {' '.join(sql.split())[:80]} …", hint="Try again.")
 
 
-class DeferredWrites:
-    """The writes that wait to be sent, by statement, in the order in which each statement was first added."""
+class HeldBack(NamedTuple):
+    """Rows of one city that one statement writes."""
 
-    __slots__ = ("_city", "_keys", "_rows")
+    write: Write
+    city: str
+    rows: list[Mapping[str, Any]]
+    keys: set[Any]
+    """The rows that are written, by the value of `write.key`."""
+
+
+class DeferredWrites:
+    """The writes that wait to be sent, by statement and city, in the order in which each of these was first added."""
+
+    __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        self._city = ""
-        self._rows: dict[Write, list[Mapping[str, Any]]] = {}
-        self._keys: dict[Write, set[Any]] = {}
+        self._held: dict[tuple[Write, str], HeldBack] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._rows)
+        return bool(self._held)
 
     def add(self, write: Write, city: str, params: Mapping[str, Any]) -> bool:
-        """False if it cannot be sent with those that wait: it is of another city, or the second write of one row."""
-        if city != self._city:
-            if self._rows:
-                return False
-            self._city = city
-        rows = self._rows.get(write)
-        if rows is None:
-            rows = self._rows[write] = []
-            self._keys[write] = set()
+        """False if it cannot be sent with those that wait, because it is the second write of one row."""
+        held = self._held.get((write, city))
+        if held is None:
+            held = self._held[write, city] = HeldBack(write, city, [], set())
         if write.key is not None:
-            keys, key = self._keys[write], params[write.key]
-            if key in keys:
+            key = params[write.key]
+            if key in held.keys:
                 return False
-            keys.add(key)
-        rows.append(params)
+            held.keys.add(key)
+        held.rows.append(params)
         return True
 
-    def take(self) -> tuple[str, list[tuple[Write, list[Mapping[str, Any]]]]]:
-        """Remove and return all: the city, and the rows of each statement, with `first` statements first."""
-        rows, self._rows = self._rows, {}
-        self._keys = {}
-        return self._city, sorted(rows.items(), key=lambda held: not held[0].first)
+    def take(self) -> list[HeldBack]:
+        """Remove and return all, with `first` statements first."""
+        held, self._held = self._held, {}
+        return sorted(held.values(), key=lambda one: not one.write.first)

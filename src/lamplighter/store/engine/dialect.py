@@ -40,6 +40,7 @@ SQLITE = Dialect(
     name="sqlite",
     fragments={
         "each": "",
+        "bytes_of_body": "length(CAST(body AS BLOB))",
         "for_update": "",  # the one writer already holds the whole database
         "for_share": "",
         "skip_claimed": "",
@@ -54,6 +55,7 @@ POSTGRES = Dialect(
     name="postgres",
     fragments={
         "each": "",  # nothing for one row; `Write.for_many` puts the values of many rows here
+        "bytes_of_body": "octet_length(body)",
         # NO KEY: what an UPDATE itself takes; a plain FOR UPDATE would also stop rows that merely refer to this one.
         "for_update": "FOR NO KEY UPDATE",
         "for_share": "FOR SHARE",

@@ -3,19 +3,17 @@
 An ordinary queue wakes the thread that has been idle longest. With a single caller, every job would then use another
 connection, whose server process and prepared statements have gone cold.
 
-At most two threads at a time work on jobs that one function can do together: while one waits for the server the other
-prepares, and more threads would only make the batches smaller.
+At most two threads at a time work on jobs of one batch, which are the calls of one function for one city: while one
+waits for the server the other prepares, and more threads would only make the batches smaller. Batches take turns: the
+one whose first job has waited longest is next, so a busy city does not keep another waiting.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Any
 
-from lamplighter.store.engine.jobs import Job
+from lamplighter.store.engine.jobs import Batch, Job
 
-Many = Callable[..., Any]
-AT_ONE_FUNCTION = 2
+AT_ONE_BATCH = 2
 
 
 class JobPool:
@@ -24,23 +22,24 @@ class JobPool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._plain: deque[Job] = deque()
-        self._batched: dict[Many, deque[Job]] = {}
-        self._in_hand: dict[int, Many] = {}
-        """By thread id, the function whose batched jobs the thread works on."""
+        self._batched: dict[Batch, deque[Job]] = {}
+        """The batches with jobs that wait, those that have waited longest first."""
+        self._in_hand: dict[int, Batch] = {}
+        """By thread id, the batch that the thread works on."""
         self._resting: list[threading.Event] = []
         self._coming = 0
         """Threads that were woken and do not run yet. Each takes what it can, and wakes another if more is left."""
         self._closed = False
 
     def put(self, job: Job) -> None:
-        many = job.many
+        batch = job.batch
         with self._lock:
-            if many is None:
+            if batch is None:
                 self._plain.append(job)
                 self._call_one()
                 return
-            self._batched.setdefault(many, deque()).append(job)
-            if not self._coming and self._may_take(many):
+            self._batched.setdefault(batch, deque()).append(job)
+            if not self._coming and self._may_take(batch):
                 self._call_one()
 
     def take(self, most: int) -> list[Job]:
@@ -52,7 +51,7 @@ class JobPool:
                     if not self._coming and self._left():
                         self._call_one()
                     return taken
-                if self._closed:  # remaining batched jobs are taken by the threads that work on their function
+                if self._closed:  # remaining batched jobs are taken by the threads that work on their batch
                     return []
                 called = threading.Event()
                 self._resting.append(called)
@@ -63,8 +62,8 @@ class JobPool:
     def done(self) -> None:
         """Call when the jobs taken are answered or need not hold up others: wakes a thread for those put meanwhile."""
         with self._lock:
-            many = self._in_hand.pop(threading.get_ident(), None)
-            if many is not None and self._batched.get(many) and not self._coming:
+            batch = self._in_hand.pop(threading.get_ident(), None)
+            if batch in self._batched and not self._coming:
                 self._call_one()
 
     def close(self) -> None:
@@ -78,22 +77,25 @@ class JobPool:
             self._coming += 1
             self._resting.pop().set()
 
-    def _may_take(self, many: Many) -> bool:
-        return list(self._in_hand.values()).count(many) < AT_ONE_FUNCTION
+    def _may_take(self, batch: Batch) -> bool:
+        return list(self._in_hand.values()).count(batch) < AT_ONE_BATCH
 
     def _left(self) -> bool:
         """Whether something waits that another thread may take now."""
         return bool(self._plain) or self._free() is not None
 
-    def _free(self) -> Many | None:
-        return next((many for many, jobs in self._batched.items() if jobs and self._may_take(many)), None)
+    def _free(self) -> Batch | None:
+        return next((batch for batch in self._batched if self._may_take(batch)), None)
 
     def _taken(self, most: int) -> list[Job]:
         taken: list[Job] = []
         free = self._free()
         if free is not None:
             self._in_hand[threading.get_ident()] = free
-            taken += _off(self._batched[free], most)
+            waiting = self._batched.pop(free)
+            taken += _off(waiting, most)
+            if waiting:
+                self._batched[free] = waiting  # at the end: other batches are next
         return taken + _off(self._plain, most - len(taken))
 
 

@@ -1,10 +1,14 @@
 """A transaction that waits for its turn, and how its outcome reaches the task that awaits it."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from lamplighter.store.tx import Tx
+from lamplighter.store.engine.scope import Scope, Work
+from lamplighter.store.errors import StoreUnavailable
+
+LATELY_SECONDS = 30.0
 
 
 class Answer(asyncio.Future[Any]):
@@ -16,25 +20,65 @@ class Answer(asyncio.Future[Any]):
         return False
 
 
+class Many(NamedTuple):
+    """How many calls of a function are done at once; see `batching`."""
+
+    ask: Callable[..., Any]
+    """Makes one request of the arguments of one call."""
+    do: Callable[[Any, Sequence[Any]], Sequence[Any]]
+    """Carries out the requests, and answers each."""
+
+
 class Job(NamedTuple):
-    fn: Callable[..., Any]
+    city: str
+    fn: Work
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     answer: Answer
 
     @property
-    def many(self) -> Callable[..., Any] | None:
-        """The function that does many calls of `fn` at once, if there is one; see `batching`."""
+    def many(self) -> Many | None:
+        """How many calls of `fn` are done at once, if it can be; see `batching`."""
         return getattr(self.fn, "many", None)
 
-    def run(self, tx: Tx) -> Any:
-        return self.fn(tx, *self.args, **self.kwargs)
+    @property
+    def batch(self) -> "Batch | None":
+        """What the job can be done together with: the calls of one function that concern one city."""
+        many = self.many
+        return None if many is None else (many, self.city)
+
+    def run(self, scope: Scope) -> Any:
+        """Run it with the scope of its city."""
+        return self.fn(scope, *self.args, **self.kwargs)
+
+
+Batch = tuple[Many, str]
+"""How many calls of one function are done at once, and the city they concern."""
 
 
 class Outcome(NamedTuple):
     job: Job
     value: Any = None
     error: BaseException | None = None
+
+
+class Trouble:
+    """Why writes failed lately for want of the database: it is full, read-only, locked or away."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._message = ""
+        self._at = float("-inf")
+
+    def note(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            if isinstance(outcome.error, StoreUnavailable):
+                self._message, self._at = outcome.error.message, self._monotonic()
+
+    @property
+    def lately(self) -> str | None:
+        """A write that succeeds meanwhile does not end it: it may have found room where others do not."""
+        return self._message if self._monotonic() - self._at < LATELY_SECONDS else None
 
 
 def deliver(outcomes: Sequence[Outcome]) -> None:

@@ -1,14 +1,12 @@
-"""Forward-only migrations, applied under a lock, all that are missing in one transaction."""
+"""Forward-only migrations, applied under a lock, all that are missing in one transaction; here those of SQLite."""
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from lamplighter.kit.masking import masked
-from lamplighter.store.engine.schema import PROGRAM, Level, Migration, migrations
+from lamplighter.store.engine.migration_files import migrations
+from lamplighter.store.engine.schema import PROGRAM, Level, Migration
 from lamplighter.store.engine.sqlite_connection import connect as connect_sqlite
 from lamplighter.store.engine.sqlite_connection import fair_lock_of
 from lamplighter.store.engine.sqlite_connection import told as told_sqlite
@@ -17,8 +15,6 @@ from lamplighter.store.errors import StoreBusy, StoreLost, StoreNewer, StoreUnav
 
 LEVEL_TABLE = "CREATE TABLE IF NOT EXISTS schema_level (version INTEGER NOT NULL, oldest INTEGER NOT NULL)"
 BUSY_SECONDS = 30.0
-TRIES = 20
-WAIT_SECONDS = 0.25
 
 
 def migrate_sqlite(path: Path, *, to: int | None = None, make: bool = True) -> list[Migration]:
@@ -70,7 +66,7 @@ def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) ->
         connection.execute(LEVEL_TABLE)
         row = connection.execute("SELECT version, oldest FROM schema_level").fetchone()
         level = Level(0, 0) if row is None else Level(row["version"], row["oldest"])
-        for migration in _wanted(migrations("sqlite"), level, where, to):
+        for migration in wanted(migrations("sqlite"), level, where, to):
             for statement in _statements(migration.sql):
                 connection.execute(statement)
             connection.execute("DELETE FROM schema_level")
@@ -87,41 +83,7 @@ def _apply_sqlite(connection: sqlite3.Connection, where: str, to: int | None) ->
     return applied
 
 
-def migrate_postgres(url: str, *, to: int | None = None) -> list[Migration]:
-    """Bring the database to this program's schema; several processes may try at once, while others work on it.
-
-    Raises StoreBusy when every try ended in a lock conflict with a process at work.
-    """
-    from lamplighter.store.engine.postgres_connection import PASSING, connect, told
-
-    connection = connect(url)
-    try:
-        for _ in range(TRIES):
-            try:
-                with told(url), connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(5267, 2)")
-                    return _apply_postgres(connection, masked(url), to)
-            except PASSING:  # processes at work lock in another order, so either side may lose a deadlock
-                time.sleep(WAIT_SECONDS)
-    finally:
-        connection.close()
-    raise StoreBusy(masked(url))
-
-
-def _apply_postgres(connection: Any, where: str, to: int | None) -> list[Migration]:
-    applied = []
-    connection.execute(LEVEL_TABLE)
-    row = connection.execute("SELECT version, oldest FROM schema_level").fetchone()
-    level = Level(0, 0) if row is None else Level(row["version"], row["oldest"])
-    for migration in _wanted(migrations("postgres"), level, where, to):
-        connection.execute(migration.sql)
-        connection.execute("DELETE FROM schema_level")
-        connection.execute("INSERT INTO schema_level VALUES (%s, %s)", (migration.version, migration.oldest))
-        applied.append(migration)
-    return applied
-
-
-def _wanted(known: list[Migration], level: Level, where: str, to: int | None) -> list[Migration]:
+def wanted(known: list[Migration], level: Level, where: str, to: int | None) -> list[Migration]:
     if level.oldest > PROGRAM:
         raise StoreNewer(where, level.version, level.oldest, PROGRAM)
     return [migration for migration in known if level.version < migration.version <= (to or PROGRAM)]

@@ -4,9 +4,10 @@ Notifying inside the transactions would make the server take one lock for all co
 costs one round trip however many wake-ups wait.
 """
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import psycopg
 
@@ -14,10 +15,11 @@ from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.kit import log
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError
-from lamplighter.store.engine.db import Db
+from lamplighter.store.engine.city_wakes import CityTopics, CityWakes
+from lamplighter.store.engine.numbering import number_committed
 from lamplighter.store.engine.postgres_connection import PostgresConnection, connect
-from lamplighter.store.engine.wakes import ALL, Wakes
-from lamplighter.store.events import number_committed
+from lamplighter.store.engine.scope import MakeScope
+from lamplighter.store.engine.wakes import ALL
 
 CHANNEL = "lamp_wake"
 POLL_SECONDS = 5.0
@@ -28,18 +30,24 @@ REST = 2.0
 """The pause after a round as a multiple of its duration, within those bounds: numbering must not overload a server."""
 RETRY_SECONDS = 0.5
 NUMBERED_AT_ONCE = 5000
-NOTIFY = "SELECT pg_notify('lamp_wake', :message)"
+NOTIFY = """
+    SELECT pg_notify('lamp_wake', message) FROM jsonb_array_elements_text(CAST(:messages AS jsonb)) AS message"""
+NO_CITY = "-"
+"""Sent to our own listener at the end, so that it notices the end at once."""
 UNNUMBERED = "SELECT 1 AS found FROM events WHERE seq IS NULL LIMIT 1"
+# the index events_unnumbered serves this
+CITIES_UNNUMBERED = """
+    SELECT DISTINCT city_id FROM (
+        SELECT city_id FROM events WHERE seq IS NULL ORDER BY id LIMIT :limit) AS waiting"""
 
 
-def announce(connection: PostgresConnection, topics: Iterable[str]) -> None:
-    """Number the appended events, then notify all listeners. May be repeated."""
-    wanted = set(topics)
-    if EVENTS in wanted:
+def announce(connection: PostgresConnection, topics: Mapping[str, Iterable[str]]) -> None:
+    """Number the appended events of all cities, then notify all listeners of each city. May be repeated."""
+    if any(EVENTS in wanted for wanted in topics.values()):
         number_all(connection)
-    if wanted:
-        message = " ".join([connection.tx.city, *sorted(wanted)])
-        connection.tx.db.execute(NOTIFY, {"message": message})
+    messages = [" ".join([city, *sorted(wanted)]) for city, wanted in topics.items() if wanted]
+    if messages:
+        connection.db.rows(NOTIFY, {"messages": json.dumps(messages)})
 
 
 def number_all(connection: PostgresConnection) -> None:
@@ -49,14 +57,19 @@ def number_all(connection: PostgresConnection) -> None:
 
 
 def _unnumbered(connection: PostgresConnection) -> bool:
-    return connection.tx.db.row(UNNUMBERED, {}) is not None
+    return connection.db.row(UNNUMBERED, {}) is not None
+
+
+def _left_unnumbered(connection: PostgresConnection) -> CityTopics:
+    """The cities whose events another process left without numbers: it died between its commit and the numbering."""
+    rows = connection.db.rows(CITIES_UNNUMBERED, {"limit": NUMBERED_AT_ONCE})
+    return CityTopics({row["city_id"]: {EVENTS} for row in rows})
 
 
 def _number_some(connection: PostgresConnection) -> int:
-    db: Db = connection.tx.db
     connection.raw.execute("BEGIN")
     try:
-        count = number_committed(db, limit=NUMBERED_AT_ONCE)
+        count = number_committed(connection.db, limit=NUMBERED_AT_ONCE)
     except BaseException:
         connection.raw.execute("ROLLBACK")
         raise
@@ -67,11 +80,11 @@ def _number_some(connection: PostgresConnection) -> int:
 class Notifier:
     """Two threads with a connection each: one sends, one listens. Both reconnect after a restart of the server."""
 
-    def __init__(self, url: str, city: str, wakes: Wakes) -> None:
+    def __init__(self, url: str, make: MakeScope, wakes: CityWakes) -> None:
         self._url = url
-        self._city = city
+        self._make = make
         self._wakes = wakes
-        self._pending: set[str] = set()
+        self._pending = CityTopics()
         self._posted = threading.Condition()
         self._closing = False
         self._listening = threading.Event()
@@ -81,13 +94,13 @@ class Notifier:
         self._listener.start()
         self._listening.wait(timeout=RETRY_SECONDS * 4)
 
-    def post(self, topics: Iterable[str]) -> None:
-        wanted = set(topics)
-        if not wanted:
+    def post(self, topics: CityTopics) -> None:
+        if not topics:
             return
-        self._wakes.publish(wanted - {EVENTS})  # readers see an event only once it is numbered
+        # without EVENTS: readers see an event only once it is numbered
+        self._wakes.publish({city: wanted - {EVENTS} for city, wanted in topics.items()})
         with self._posted:
-            self._pending |= wanted
+            self._add(topics)
             self._posted.notify()
 
     def close(self) -> None:
@@ -96,6 +109,10 @@ class Notifier:
             self._posted.notify()
         self._sender.join()
         self._listener.join()
+
+    def _add(self, topics: CityTopics) -> None:
+        for city, wanted in topics.items():
+            self._pending.add(city, wanted)
 
     def _outlive(self, work: Callable[[], None]) -> None:
         while not self._closing:
@@ -106,7 +123,7 @@ class Notifier:
                 time.sleep(RETRY_SECONDS)
 
     def _send(self) -> None:
-        connection = PostgresConnection(self._url, self._city)
+        connection = PostgresConnection(self._url, self._make)
         due = 0.0
         try:
             while not self._closing or self._pending:
@@ -114,9 +131,8 @@ class Notifier:
                 with self._posted:
                     if not self._pending and not self._closing:
                         self._posted.wait(timeout=POLL_SECONDS)
-                    topics, self._pending = self._pending, set()
-                if not topics and _unnumbered(connection):
-                    topics = {EVENTS}  # another process died between its commit and the numbering
+                    topics, self._pending = self._pending, CityTopics()
+                topics = topics or _left_unnumbered(connection)
                 began = time.monotonic()
                 try:
                     announce(connection, topics)
@@ -124,10 +140,10 @@ class Notifier:
                     due = began + took + min(max(SPACING_SECONDS, REST * took), MOST_SPACING_SECONDS)
                 except BaseException:
                     with self._posted:
-                        self._pending |= topics
+                        self._add(topics)
                     raise
-                self._wakes.publish(topics & {EVENTS})
-            connection.tx.db.execute(NOTIFY, {"message": self._city})  # so that our own listener sees the end at once
+                self._wakes.publish({city: wanted & {EVENTS} for city, wanted in topics.items()})
+            connection.db.rows(NOTIFY, {"messages": json.dumps([NO_CITY])})
         finally:
             connection.close()
 
@@ -136,11 +152,10 @@ class Notifier:
         try:
             connection.execute(f"LISTEN {CHANNEL}".encode())
             self._listening.set()
-            self._wakes.publish({ALL})  # notifications may have been missed: all waiters look once
+            self._wakes.publish_to_all(ALL)  # notifications may have been missed: all waiters look once
             while not self._closing:
                 for notice in connection.notifies(timeout=RETRY_SECONDS, stop_after=1):
                     city, *topics = notice.payload.split()
-                    if city == self._city:
-                        self._wakes.publish(topics)
+                    self._wakes.publish({city: topics})
         finally:
             connection.close()

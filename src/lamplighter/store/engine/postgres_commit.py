@@ -1,13 +1,12 @@
 """Finds out what became of a commit whose answer was lost, by asking the server about its transaction."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
 
 from lamplighter.store.engine.postgres_connection import PostgresConnection, told
-from lamplighter.store.tx import Tx
+from lamplighter.store.engine.scope import Scope, Work
 
 WHICH = "SELECT txid_current_if_assigned() AS xid, pg_postmaster_start_time() AS server_started"
 STATUS = "SELECT txid_status(%s) AS status, pg_postmaster_start_time() AS server_started"
@@ -18,20 +17,20 @@ PAUSE_SECONDS = 0.05
 class TracedCall:
     """A transaction function that also records its transaction id, value and wake-ups, as of its last run."""
 
-    def __init__(self, fn: Callable[[Tx], Any]) -> None:
+    def __init__(self, fn: Work) -> None:
         self._fn = fn
         self._xid: int | None = None
         self._server_started: Any = None
         self.value: Any = None
         self.wakes: frozenset[str] = frozenset()
 
-    def __call__(self, tx: Tx) -> Any:
-        self.value = self._fn(tx)
-        row = tx.db.row(WHICH, {}) or {}
+    def __call__(self, scope: Scope) -> Any:
+        self.value = self._fn(scope)
+        row = scope.db.row(WHICH, {}) or {}
         self._xid, self._server_started = row.get("xid"), row.get("server_started")
-        self.wakes = tx.take_wakes()
+        self.wakes = scope.take_wakes()
         for topic in self.wakes:
-            tx.wake(topic)
+            scope.wake(topic)
         return self.value
 
     def took(self, connection: PostgresConnection) -> bool | None:

@@ -1,7 +1,7 @@
 """One connection to PostgreSQL: how it is opened, how its errors are explained, and one transaction on it."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -14,10 +14,11 @@ from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.masking import masked
 from lamplighter.store import errors
 from lamplighter.store.engine.db import Params, Row
-from lamplighter.store.engine.deferred import DeferredWrites, NotAsExpected, Write
+from lamplighter.store.engine.deferred import DeferredWrites, HeldBack, NotAsExpected, Write
 from lamplighter.store.engine.dialect import POSTGRES
+from lamplighter.store.engine.hints import Hints
 from lamplighter.store.engine.schema import PROGRAM, SchemaGuard
-from lamplighter.store.tx import Tx
+from lamplighter.store.engine.scope import MakeScope, Scopes, Work
 
 CONNECT_SECONDS = 10
 PIPELINED = 3
@@ -32,12 +33,17 @@ LOCK_MILLIS = 10_000
 LOCK_MILLIS_IN_A_GROUP = 50
 """A function of a group that waits longer for a row lock is run again alone, so that it delays no other commit."""
 
-BY_INDEX = """
-    SET random_page_cost = 1.1; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
-    SET jit = off"""
-"""Our queries find rows by an index, and rows given in a list are looked up one by one. JIT is off because a table that
-has to be read whole is then estimated as so costly that the server would compile the statement, which takes longer than
-to run it."""
+COSTS = "SET random_page_cost = 1.1"
+"""Rows are found in memory or on a disk without moving parts: an index costs little more than reading in order."""
+BY_INDEX = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+"""For transactions that write. While a table grows, plans made for a small one read all of it: in changes of rows given
+as a list or found by a search, and in the checks of foreign keys (decision 10). JIT is off because a table that has to
+be read whole is then estimated as so costly that the server would compile the statement, which takes longer than to run
+it."""
+AS_SERVER = """
+    ;SET LOCAL enable_seqscan TO DEFAULT;SET LOCAL enable_hashjoin TO DEFAULT;SET LOCAL enable_mergejoin TO DEFAULT
+    ;SET LOCAL jit TO DEFAULT"""
+"""For reading on a connection that also writes: the server chooses how to make lists, counts and charts."""
 
 # Errors that a new try may cure: caused by another transaction's locks or timing, never by the statement itself.
 PASSING = (
@@ -55,11 +61,12 @@ LOST = (
 class PostgresDb:
     """The connection as repositories see it. Every other statement first sends the writes that were held back."""
 
-    __slots__ = ("_held", "at_once", "connection", "dialect")
+    __slots__ = ("_held", "at_once", "connection", "dialect", "hints")
 
     def __init__(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
         self.connection = connection
         self.dialect = POSTGRES
+        self.hints = Hints()
         self.at_once = False
         """Hold no write back: set while a transaction is run again after NotAsExpected."""
         self._held = DeferredWrites()
@@ -83,25 +90,25 @@ class PostgresDb:
 
     def send(self) -> None:
         """Send the writes held back. Raises NotAsExpected if one that must change its row did not."""
-        city, held = self._held.take()
+        held = self._held.take()
         if len(held) < PIPELINED:
-            sent = [(write, len(rows), self._write(write, city, rows)) for write, rows in held]
+            sent = [self._write(one) for one in held]
         else:
             with self.connection.pipeline():  # one round trip for all
-                sent = [(write, len(rows), self._write(write, city, rows)) for write, rows in held]
-        for write, expected, cursor in sent:
-            if write.must and cursor.rowcount != expected:
-                raise NotAsExpected(write)
+                sent = [self._write(one) for one in held]
+        for one, cursor in zip(held, sent, strict=True):
+            if one.write.must and cursor.rowcount != len(one.rows):
+                raise NotAsExpected(one.write)
 
     def drop(self) -> None:
         """Discard the writes held back: their transaction is rolled back."""
         self._held.take()
 
-    def _write(self, write: Write, city: str, rows: list[Params]) -> psycopg.Cursor[dict[str, Any]]:
-        if len(rows) == 1:
-            return self._write_one(write, city, rows[0])
-        given = {"city": city, "rows": _as_list(write, rows)}
-        return self.connection.execute(_many(write), given, prepare=True)
+    def _write(self, held: HeldBack) -> psycopg.Cursor[dict[str, Any]]:
+        if len(held.rows) == 1:
+            return self._write_one(held.write, held.city, held.rows[0])
+        given = {"city": held.city, "rows": _as_list(held.write, held.rows)}
+        return self.connection.execute(_many(held.write), given, prepare=True)
 
     def _write_one(self, write: Write, city: str, params: Params) -> psycopg.Cursor[dict[str, Any]]:
         # Prepared from the first time on: by default psycopg prepares at the sixth use, and then takes the statement
@@ -206,21 +213,22 @@ def explain(error: BaseException, url: str) -> Exception | None:
 
 
 class PostgresConnection:
-    """A connection with its Tx; one thread at a time uses it."""
+    """A connection with a scope for each city it has served; one thread at a time uses it."""
 
-    def __init__(self, url: str, city: str) -> None:
+    def __init__(self, url: str, make: MakeScope, *, writes: bool = True) -> None:
         self.url = url
-        self.raw = connect(url, settings=f"SET lock_timeout = {LOCK_MILLIS}; {BY_INDEX}")
+        self.raw = connect(url, settings=f"SET lock_timeout = {LOCK_MILLIS}; {COSTS}; {BY_INDEX if writes else ''}")
+        self._to_read = f" READ ONLY, ISOLATION LEVEL REPEATABLE READ{AS_SERVER if writes else ''}"
         self.db = PostgresDb(self.raw)
-        self.tx = Tx(self.db, city)
-        self._guard = SchemaGuard(masked(url), self.tx.db)
+        self.scopes = Scopes(self.db, make)
+        self._guard = SchemaGuard(masked(url), self.db)
         self._checked = float("-inf")
         self._begun = 0
         self._plans_until = PLANS_FIRST
 
     def begin(self, *, in_group: bool = False, read_only: bool = False) -> None:
         """Begin in one round trip; at most once a second, also check that the schema still fits this program."""
-        mode = " READ ONLY, ISOLATION LEVEL REPEATABLE READ" if read_only else ""
+        mode = self._to_read if read_only else ""
         limit = f";SET LOCAL lock_timeout = {LOCK_MILLIS_IN_A_GROUP}" if in_group else ""
         try:
             with told(self.url):
@@ -254,27 +262,27 @@ class PostgresConnection:
         crash_point(CrashPoint.STORE_AFTER_COMMIT)
 
     def rollback(self) -> None:
-        self.tx.take_wakes()
         self.db.drop()
         if not self.raw.closed:
             self.raw.execute("ROLLBACK")
 
-    def alone(self, fn: Callable[[Tx], Any], *, tries: int = 5) -> tuple[Any, frozenset[str]]:
+    def alone(self, city: str, fn: Work, *, tries: int = 5) -> tuple[Any, frozenset[str]]:
         """Run one function in one transaction, again after a deadlock, a serialization failure or NotAsExpected.
 
         Raises StoreBusy when the tries are used up, and at once when a lock was not granted in time.
         """
         try:
-            return self._alone(fn, tries)
+            return self._alone(city, fn, tries)
         finally:
             self.db.at_once = False
 
-    def _alone(self, fn: Callable[[Tx], Any], tries: int) -> tuple[Any, frozenset[str]]:
+    def _alone(self, city: str, fn: Work, tries: int) -> tuple[Any, frozenset[str]]:
         for left in range(tries - 1, -1, -1):
             self.begin()
+            scope = self.scopes.of(city)
             try:
                 with told(self.url):
-                    value = fn(self.tx)
+                    value = fn(scope)
                 self.commit()
             except NotAsExpected:
                 self._rollback_if_open()
@@ -290,14 +298,19 @@ class PostgresConnection:
                 self._rollback_if_open()
                 raise
             else:
-                return value, self.tx.take_wakes()
+                return value, scope.take_wakes()
         raise AssertionError("the last try returns or raises")
 
-    def read(self, fn: Callable[[Tx], Any]) -> Any:
+    def check(self) -> None:
+        """Raises StoreUnavailable if the server or its schema is unfit."""
+        self.begin(read_only=True)
+        self._rollback_if_open()
+
+    def read(self, city: str, fn: Work) -> Any:
         self.begin(read_only=True)
         try:
             with told(self.url):
-                value = fn(self.tx)
+                value = fn(self.scopes.of(city))
                 self.db.send()  # so that the server refuses held back writes
                 return value
         finally:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from lamplighter.store.engine.db import Db
+from lamplighter.store.engine.db import Db, Row
 from lamplighter.store.errors import StoreNewer, StoreOld
 
 READ_LEVEL = "SELECT version, oldest FROM schema_level"
@@ -22,28 +22,9 @@ class Migration(NamedTuple):
     sql: str
 
 
-def migrations(dialect: str) -> list[Migration]:
-    """Every migration shipped for `dialect`, in order; a file's first line names its `oldest`, as in Level."""
-    from importlib.resources import files
-
-    found = []
-    for entry in files("lamplighter.store").joinpath("migrations").iterdir():
-        stem, _, ending = entry.name.partition(".")
-        if ending == f"{dialect}.sql":
-            number, _, name = stem.partition("_")
-            text = entry.read_text(encoding="utf-8")
-            found.append(Migration(int(number), name, _oldest(text), text))
-    return sorted(found)
-
-
-def _oldest(text: str) -> int:
-    first = text.partition("\n")[0]
-    return int(first.removeprefix("-- oldest:").strip())
-
-
 # The schema this program is written for. A constant, so that opening a store need not read the migrations; a test
 # checks that it equals the last one shipped.
-PROGRAM = 7
+PROGRAM = 24
 
 
 class SchemaGuard:
@@ -55,7 +36,13 @@ class SchemaGuard:
 
     def check(self) -> None:
         row = self._db.row(READ_LEVEL, {})
+        if fits(row):
+            return
         if row is None or row["version"] < PROGRAM:
             raise StoreOld(self._where, 0 if row is None else row["version"], PROGRAM)
-        if row["oldest"] > PROGRAM:
-            raise StoreNewer(self._where, row["version"], row["oldest"], PROGRAM)
+        raise StoreNewer(self._where, row["version"], row["oldest"], PROGRAM)
+
+
+def fits(level: Row | None) -> bool:
+    """Whether this program may work on a database with that row of READ_LEVEL."""
+    return level is not None and bool(level["version"] >= PROGRAM >= level["oldest"])

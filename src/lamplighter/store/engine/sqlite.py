@@ -1,28 +1,25 @@
-"""The store in a SQLite file: one writer thread that commits waiting transactions in groups, and reader threads."""
+"""A SQLite file: one writer thread that commits waiting transactions in groups, and reader threads."""
 
 import asyncio
 import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from lamplighter.store import errors
 from lamplighter.store.engine.batching import batches, run_batch
-from lamplighter.store.engine.datagrams import Datagrams
-from lamplighter.store.engine.jobs import Answer, Job, Outcome, deliver, passable
+from lamplighter.store.engine.city_wakes import CityTopics, CityWakes
+from lamplighter.store.engine.jobs import Answer, Job, Outcome, Trouble, deliver, passable
 from lamplighter.store.engine.schema import SchemaGuard
+from lamplighter.store.engine.scope import MakeScope, Scopes, Work
 from lamplighter.store.engine.sqlite_connection import SqliteConnection, SqliteDb, connect, explain, read_whole, told
 from lamplighter.store.engine.sqlite_files import close_or_abandon
-from lamplighter.store.engine.wakes import Wakes
-from lamplighter.store.tx import Tx
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 GROUP_SIZE = 256
 GROUP_SECONDS = 0.025
@@ -31,39 +28,37 @@ READERS = 4
 SAVE_TRIES = 10
 
 
-class SqliteStore:
-    def __init__(self, path: Path, city: str, *, wakes: Wakes, datagrams: Datagrams) -> None:
+class SqliteDatabase:
+    def __init__(self, path: Path, make: MakeScope) -> None:
         self._path = path
-        self._city = city
-        self._wakes = wakes
-        self._datagrams = datagrams
+        self._make = make
+        self.wakes = CityWakes()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._connection = SqliteConnection(path, city)
+        self._connection = SqliteConnection(path, make)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lamp-read")
         self._local = threading.local()
         self._opened: list[_Reader] = []
         self._closed = False
+        self._trouble = Trouble()
         self._writer = threading.Thread(target=self._write, name="lamp-write", daemon=True)
         self._writer.start()
 
-    async def transact(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def transact(self, city: str, fn: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
         if self._closed:
             raise RuntimeError("the store is closed")
         answer = Answer(loop=asyncio.get_running_loop())
-        self._jobs.put(Job(fn, args, kwargs, answer))
-        value: R = await answer
-        return value
+        self._jobs.put(Job(city, fn, args, kwargs, answer))
+        return answer
 
-    async def read(self, fn: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        loop = asyncio.get_running_loop()
-        value: R = await loop.run_in_executor(self._readers, self._read, lambda tx: fn(tx, *args, **kwargs))
-        return value
+    def read(self, city: str, fn: Work, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Awaitable[Any]:
+        work = partial(self._read, city, lambda scope: fn(scope, *args, **kwargs))
+        return asyncio.get_running_loop().run_in_executor(self._readers, work)
 
     async def clock_offset(self) -> timedelta:
         return timedelta(0)  # the database is a file here: its clock is this machine's
 
     async def close(self) -> None:
-        """Finish what was handed in, then close every connection."""
+        """Finish what was handed in for all cities, then close every connection."""
         if self._closed:
             return
         self._closed = True
@@ -73,7 +68,10 @@ class SqliteStore:
         for reader in self._opened:
             close_or_abandon(reader.raw, self._connection.files)
         self._connection.close()
-        self._datagrams.close()
+
+    @property
+    def trouble(self) -> str | None:
+        return self._trouble.lately
 
     def check(self) -> None:
         """Raises StoreGone when the file was deleted, moved, replaced or overwritten since it was opened."""
@@ -98,34 +96,35 @@ class SqliteStore:
         """The thread's own reader, opened when first needed: a file missing for a moment disables no thread."""
         reader: _Reader | None = getattr(self._local, "reader", None)
         if reader is None:
-            reader = self._local.reader = _Reader(self._path, self._city)
+            reader = self._local.reader = _Reader(self._path, self._make)
             self._opened.append(reader)
         return reader
 
-    def _read(self, fn: Callable[[Tx], Any]) -> Any:
+    def _read(self, city: str, fn: Work) -> Any:
         self._connection.files.check()
         reader = self._reader()
         try:
             with told(self._path):
-                return read_whole(reader.raw, reader.tx, reader.guard, fn)
+                return read_whole(reader.raw, reader.scopes.of(city), reader.guard, fn)
         except StopIteration as error:
             raise passable(error) from error
 
     def _write(self) -> None:
         while (job := self._jobs.get()) is not None:
             taken: list[Job] = [job]
-            wakes: set[str] = set()
+            wakes = CityTopics()
             try:
                 outcomes = self._group(taken, wakes)
             except BaseException as error:  # noqa: BLE001  the thread is the edge: every error belongs to its caller
                 outcomes, wakes = self._one_by_one(taken, error)
+                self._trouble.note(outcomes)
                 deliver(outcomes)
             else:
                 deliver(outcomes)
                 self._connection.leave()
-            self._announce(frozenset(wakes))
+            self.wakes.publish(wakes)
 
-    def _group(self, taken: list[Job], wakes: set[str]) -> list[Outcome]:
+    def _group(self, taken: list[Job], wakes: CityTopics) -> list[Outcome]:
         """One commit for the one job in `taken` and for the jobs that wait behind it, which are added to `taken`."""
         connection = self._connection
         connection.begin()
@@ -134,8 +133,9 @@ class SqliteStore:
             self._waiting(AT_ONCE - 1, taken)
             fresh = list(taken)
             if len(fresh) == 1:  # no other job to protect from it, so it needs no savepoint
-                outcomes.append(Outcome(fresh[0], value=connection.run(fresh[0].run)))
-                wakes |= connection.tx.take_wakes()
+                value, asked = connection.run(taken[0].city, taken[0].run)
+                outcomes.append(Outcome(taken[0], value=value))
+                wakes.add(taken[0].city, asked)
                 fresh = []
             until = time.monotonic() + GROUP_SECONDS
             while fresh := fresh or self._waiting(AT_ONCE, taken):
@@ -165,69 +165,64 @@ class SqliteStore:
         taken += fresh
         return fresh
 
-    def _batch(self, jobs: list[Job], wakes: set[str]) -> list[Outcome]:
+    def _batch(self, jobs: list[Job], wakes: CityTopics) -> list[Outcome]:
         """Run the jobs in one go; if that fails, each in its own savepoint, so that each gets its own answer."""
         if len(jobs) == 1:
             return [self._in_savepoint(jobs[0], wakes)]
-        raw, tx = self._connection.raw, self._connection.tx
+        raw, scope = self._connection.raw, self._connection.scopes.of(jobs[0].city)
         raw.execute("SAVEPOINT batch")
         try:
-            outcomes = run_batch(tx, jobs)
+            outcomes = run_batch(scope, jobs)
         except BaseException:  # noqa: BLE001  the single savepoints show whose error it is
-            tx.take_wakes()
             raw.execute("ROLLBACK TO batch")
             raw.execute("RELEASE batch")
             return [self._in_savepoint(job, wakes) for job in jobs]
         raw.execute("RELEASE batch")
-        wakes |= tx.take_wakes()
+        wakes.add(scope.city, scope.take_wakes())
         return outcomes
 
-    def _in_savepoint(self, job: Job, wakes: set[str]) -> Outcome:
+    def _in_savepoint(self, job: Job, wakes: CityTopics) -> Outcome:
         """Raises GroupLost when the transaction around the savepoint has ended."""
-        raw, tx = self._connection.raw, self._connection.tx
+        raw, scope = self._connection.raw, self._connection.scopes.of(job.city)
         try:
             raw.execute("SAVEPOINT one")
             try:
-                value = job.run(tx)
+                value = job.run(scope)
             except BaseException as error:  # noqa: BLE001  it belongs to its caller
-                tx.take_wakes()
                 raw.execute("ROLLBACK TO one")
                 raw.execute("RELEASE one")
                 return Outcome(job, error=explain(error, self._path) or error)
             raw.execute("RELEASE one")
         except sqlite3.Error as error:
             raise GroupLost from error  # a statement ended the whole transaction, not only this function
-        wakes |= tx.take_wakes()
+        wakes.add(scope.city, scope.take_wakes())
         return Outcome(job, value=value)
 
-    def _one_by_one(self, jobs: list[Job], error: BaseException) -> tuple[list[Outcome], set[str]]:
+    def _one_by_one(self, jobs: list[Job], error: BaseException) -> tuple[list[Outcome], CityTopics]:
         """The group's transaction was lost: run each function in its own, so that each gets its own answer."""
         if len(jobs) == 1:
-            return [Outcome(jobs[0], error=error)], set()
-        wakes: set[str] = set()
+            return [Outcome(jobs[0], error=error)], CityTopics()
+        wakes = CityTopics()
         redone = []
         for job in jobs:
             try:
-                value, asked = self._connection.alone(job.run)
+                value, asked = self._connection.alone(job.city, job.run)
             except BaseException as failure:  # noqa: BLE001  as above
                 redone.append(Outcome(job, error=failure))
             else:
                 redone.append(Outcome(job, value=value))
-                wakes |= asked
+                wakes.add(job.city, asked)
         return redone, wakes
-
-    def _announce(self, topics: frozenset[str]) -> None:
-        self._wakes.publish(topics)
-        self._datagrams.send(topics)
 
 
 class _Reader:
     """A connection that refuses writes; one thread uses it."""
 
-    def __init__(self, path: Path, city: str) -> None:
+    def __init__(self, path: Path, make: MakeScope) -> None:
         self.raw = connect(path, read_only=True)
-        self.tx = Tx(SqliteDb(self.raw), city)
-        self.guard = SchemaGuard(str(path), self.tx.db)
+        db = SqliteDb(self.raw)
+        self.scopes = Scopes(db, make)
+        self.guard = SchemaGuard(str(path), db)
 
 
 class GroupLost(Exception):

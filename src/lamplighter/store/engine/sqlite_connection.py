@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes
@@ -15,9 +14,10 @@ from lamplighter.store.engine.db import Params, Row
 from lamplighter.store.engine.deferred import Write
 from lamplighter.store.engine.dialect import SQLITE
 from lamplighter.store.engine.fair_lock import FairLock
+from lamplighter.store.engine.hints import Hints
 from lamplighter.store.engine.schema import PROGRAM, SchemaGuard
+from lamplighter.store.engine.scope import MakeScope, Scope, Scopes, Work
 from lamplighter.store.engine.sqlite_files import MARK, DatabaseFiles, close_or_abandon
-from lamplighter.store.tx import Tx
 
 BUSY_SECONDS = 10.0
 
@@ -25,11 +25,12 @@ BUSY_SECONDS = 10.0
 class SqliteDb:
     """The connection as repositories see it."""
 
-    __slots__ = ("connection", "dialect")
+    __slots__ = ("connection", "dialect", "hints")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.dialect = SQLITE
+        self.hints = Hints()
 
     def rows(self, sql: str, params: Params) -> list[Row]:
         return self.connection.execute(SQLITE.render(sql), params).fetchall()
@@ -143,13 +144,14 @@ class TransactionEnded(Exception):
 class SqliteConnection:
     """A writing connection with its fair lock; one thread at a time uses it."""
 
-    def __init__(self, path: Path, city: str) -> None:
+    def __init__(self, path: Path, make: MakeScope) -> None:
         self.path = path
         self.raw = connect(path)
         try:
             _need_schema(self.raw, path)
-            self.tx = Tx(SqliteDb(self.raw), city)
-            self.guard = SchemaGuard(str(path), self.tx.db)
+            db = SqliteDb(self.raw)
+            self.scopes = Scopes(db, make)
+            self.guard = SchemaGuard(str(path), db)
             with told(path):
                 # The version is read first: a migration between the two is then noticed by the next transaction.
                 self._seen: int = self.raw.execute("PRAGMA user_version").fetchone()[0]
@@ -195,28 +197,31 @@ class SqliteConnection:
             if self.raw.in_transaction:
                 self.raw.execute("ROLLBACK")
         finally:
-            self.tx.take_wakes()
             self._fair_lock.leave()
 
-    def run(self, fn: Callable[[Tx], Any]) -> Any:
-        """Run `fn` in the open transaction. Raises TransactionEnded if that has ended when `fn` returns."""
+    def run(self, city: str, fn: Work) -> tuple[Any, frozenset[str]]:
+        """Run `fn` in the open transaction; returns its value and the wake-ups to send.
+
+        Raises TransactionEnded if the transaction has ended when `fn` returns.
+        """
+        scope = self.scopes.of(city)
         with told(self.path):
-            value = fn(self.tx)
+            value = fn(scope)
         if not self.raw.in_transaction:
             raise TransactionEnded
-        return value
+        return value, scope.take_wakes()
 
-    def alone(self, fn: Callable[[Tx], Any]) -> tuple[Any, frozenset[str]]:
+    def alone(self, city: str, fn: Work) -> tuple[Any, frozenset[str]]:
         """Run one function in one transaction; returns its value and the wake-ups to send."""
         self.begin()
         try:
-            value = self.run(fn)
+            done = self.run(city, fn)
         except BaseException:
             self.rollback()
             raise
         self.commit()
         self.leave()
-        return value, self.tx.take_wakes()
+        return done
 
     def close(self) -> None:
         close_or_abandon(self.raw, self.files)
@@ -230,14 +235,13 @@ def _need_schema(connection: sqlite3.Connection, path: Path) -> None:
         raise errors.StoreOld(str(path), 0, PROGRAM)
 
 
-def read_whole(raw: sqlite3.Connection, tx: Tx, guard: SchemaGuard, fn: Callable[[Tx], Any]) -> Any:
+def read_whole(raw: sqlite3.Connection, scope: Scope, guard: SchemaGuard, fn: Work) -> Any:
     """Run one function on one snapshot; the connection must refuse writes."""
     raw.execute("BEGIN")
     try:
         guard.check()
-        return fn(tx)
+        return fn(scope)
     finally:
-        tx.take_wakes()
         if raw.in_transaction:
             raw.execute("ROLLBACK")
 

@@ -32,7 +32,7 @@ from lamplighter.ports.beads import BeadStore
 OpenBeads: TypeAlias = Callable[[], AbstractContextManager[BeadStore]]
 
 CLAIMANTS = 8
-WITHIN_SECONDS = 60
+WITHIN_SECONDS = 120
 
 
 class BeadContract:

@@ -5,19 +5,15 @@ import pytest
 
 from lamplighter.domain.automations.decisions import (
     ActiveRun,
-    Go,
-    Hold,
     Outcome,
     PrecheckResult,
     Quiet,
     RetryAt,
     SkipReason,
-    SkipSlot,
     Streak,
     Switches,
     blocked_by,
     failures_after_edit,
-    overlap,
     precheck_result,
     quiet,
     retry,
@@ -65,25 +61,6 @@ def test_the_widest_switch_that_is_off_is_the_reason(
 ) -> None:
     assert blocked_by(switches) is automatic
     assert blocked_by(switches, by_hand=True) is by_hand
-
-
-@pytest.mark.parametrize(
-    ("policy", "decision"),
-    [
-        (Overlap.SKIP, SkipSlot(SkipReason.OVERLAP, "run_1")),
-        (Overlap.QUEUE, Hold("run_1")),
-        (Overlap.ALLOW, Go()),
-        (Overlap.REPLACE, Go(("run_1", "run_2"))),
-    ],
-)
-def test_case_11_while_a_run_is_under_way_the_policy_decides(policy: Overlap, decision: Go | SkipSlot | Hold) -> None:
-    active = [ActiveRun("run_1", NOW + HOUR), ActiveRun("run_2")]
-    assert overlap(policy, active, NOW) == decision
-    assert overlap(policy, [], NOW) == Go()
-
-
-def test_a_run_past_its_deadline_blocks_nobody() -> None:
-    assert overlap(Overlap.SKIP, [ActiveRun("run_1", NOW)], NOW) == Go()
 
 
 def test_failures_are_tried_again_with_growing_delays_and_then_no_more() -> None:
@@ -200,13 +177,13 @@ def test_an_explanation_tells_the_next_time_the_last_run_and_the_last_slot_passe
             ZONE,
             checks={"schedule": NotDue("why", NOW + 21 * HOUR)},
             failures=2,
-            last_run=LastRun("run_1", "failed", NOW - 27 * HOUR, "exit_code_1"),
+            last_run=LastRun("run_1", "has failed", NOW - 27 * HOUR, "exit_code_1"),
             last_skip=LastSkip(NOW - 3 * HOUR, SkipReason.OVERLAP, 2),
         )
     )
     assert told == (
         "Trigger `schedule` (Daily at 09:00) is not due: why. It comes next at 2026-06-24 09:00:00 UTC, in 21h.",
-        "It last ran at 2026-06-22 09:00:00 UTC: run run_1 is failed (exit_code_1).",
+        "It last ran at 2026-06-22 09:00:00 UTC: run run_1 has failed (exit code 1).",
         "It last passed over a time at 2026-06-23 09:00:00 UTC, 2 times: an earlier run was still under way.",
         "It has failed 2 times in a row; at 5 it is disabled.",
     )

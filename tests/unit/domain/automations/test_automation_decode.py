@@ -49,7 +49,7 @@ deadline = "1h"
 idle_timeout = "15m"
 jitter = "30s"
 budget = { cost = 2.5, tokens = 100000, time = "20m" }
-notify = { to = ["slack:#ops", "inbox"], on = ["failed"] }
+notify = { to = ["ops", "inbox"], on = ["failed"], after = 3 }
 
 [automation.agent]
 prompt = "Look."
@@ -120,18 +120,18 @@ def test_every_field_of_a_file_is_read() -> None:
             Trigger("manual", Manual()),
         ),
         policies=Policies(
-            Overlap.QUEUE,
-            CatchUp(CatchUpMode.ALL, timedelta(hours=2), 3),
-            Retry(2, timedelta(minutes=1), timedelta(minutes=10)),
-            0,
-            timedelta(days=2),
-            "test -n work",
-            timedelta(seconds=90),
-            timedelta(hours=1),
-            timedelta(minutes=15),
-            Budget(2.5, 100000, timedelta(minutes=20)),
-            Notify(("slack:#ops", "inbox"), ("failed",)),
-            timedelta(seconds=30),
+            overlap=Overlap.QUEUE,
+            catch_up=CatchUp(CatchUpMode.ALL, timedelta(hours=2), 3),
+            retry=Retry(2, timedelta(minutes=1), timedelta(minutes=10)),
+            auto_disable_after=0,
+            quiet_after=timedelta(days=2),
+            precheck="test -n work",
+            timeout=timedelta(seconds=90),
+            deadline=timedelta(hours=1),
+            idle_timeout=timedelta(minutes=15),
+            budget=Budget(2.5, 100000, timedelta(minutes=20)),
+            notify=Notify(("ops", "inbox"), ("failed",), 3),
+            jitter=timedelta(seconds=30),
         ),
     )
 
@@ -180,8 +180,9 @@ def test_the_file_of_the_seed_loads_unchanged() -> None:
         ('exec = "a"\ngate = "manual"\nretry = true', "retry", "it takes a whole number"),
         ('exec = "a"\ngate = "manual"\nretry = 21', "retry", "it goes from 0 to 20"),
         ('exec = "a"\ngate = "manual"\nretry = {backoff="1h", most="1m"}', "retry.most", "shorter than `backoff`"),
-        ('exec = "a"\ngate = "manual"\nnotify = ["ops"]', "notify", "`ops` is not a destination"),
-        ('exec = "a"\ngate = "manual"\nnotify = {on=["broken"]}', "notify.on", "`broken` is not a state"),
+        ('exec = "a"\ngate = "manual"\nnotify = ["a b"]', "notify", "`a b` is not the name of a destination"),
+        ('exec = "a"\ngate = "manual"\nnotify = ["slack:#ops"]', "notify", "slack:#ops"),
+        ('exec = "a"\ngate = "manual"\nnotify = {on=["broken"]}', "notify.on", "`broken` is not an end that is told"),
         ('exec = "a"\ngate = "manual"\nbudget = {cost=0}', "budget.cost", "must be above 0"),
         ('exec = "a"\ngate = "manual"\ndescription = 3', "description", "takes a text"),
         ('exec = "a"\ntriggers = []', "triggers", "is empty"),
@@ -199,6 +200,8 @@ def test_the_file_of_the_seed_loads_unchanged() -> None:
         ('formula = "f"\nvars = {a=[1]}\ngate = "manual"', "vars.a", "takes a text or a number"),
         ('agent = {prompt="x", strategy="agent_decide"}\ngate = "manual"', "agent.configurations", "it is empty"),
         ('agent = {}\ngate = "manual"', "agent.prompt", "is missing"),
+        ('agent = {prompt="x", path="ssh://h/p"}\ngate = "manual"', "agent.path", "is remote"),
+        ('agent = {prompt="x", path="src/p"}\ngate = "manual"', "agent.path", "is relative"),
         ('exec = "a"\ngate = "schedule"\ncadence = "once"', "at", "is missing"),
         ('exec = "a"\ngate = "schedule"\ncadence = "once"\nat = 2026-12-01', "at", "with its offset"),
         ('exec = "a"\ngate = "manual"\ncatch_up = "al"', "catch_up", "did you mean `all`?"),
@@ -216,6 +219,31 @@ def test_case_11_a_bad_file_is_refused_with_the_key_and_the_automation_named(tex
     told = {one.key: one.message for one in refused.problems}
     assert message in told[f"automation.{key}"]
     assert "db-health" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "low", "high"),
+    [
+        ('gate = "manual"\nauto_disable_after = %s', "auto_disable_after", 0, 1000),
+        ('gate = "manual"\nrounds = %s\nverify = "true"', "rounds", 0, 20),
+        ('gate = "manual"\ncatch_up = { mode = "all", limit = %s }', "catch_up.limit", 1, 100),
+        ('gate = "manual"\nretry = %s', "retry", 0, 20),
+        ('gate = "manual"\nretry = { count = %s }', "retry.count", 0, 20),
+        ('gate = "manual"\nbudget = { tokens = %s }', "budget.tokens", 1, 10**12),
+        ('gate = "manual"\nnotify = { after = %s }', "notify.after", 0, 1000),
+        ('gate = "event"\non = "bead.closed"\nbatch = %s', "batch", 1, 1000),
+        ('gate = "schedule"\ncadence = "daily"\nhour = %s', "hour", 0, 23),
+        ('gate = "schedule"\ncadence = "daily"\nminute = %s', "minute", 0, 59),
+        ('gate = "schedule"\ncadence = "weekly"\nweekday = %s', "weekday", 0, 6),
+    ],
+)
+def test_a_number_is_taken_from_its_first_to_its_last_and_no_further(text: str, key: str, low: int, high: int) -> None:
+    whole = '[automation]\nagent = { prompt = "x" }\n' + text
+    for number in (low, high):
+        good(whole % number)
+    for number in (low - 1, high + 1):
+        told = {one.key: one.message for one in bad(whole % number).problems}
+        assert f"it goes from {low} to {high}" in told[f"automation.{key}"]
 
 
 def test_all_problems_come_at_once() -> None:
@@ -238,7 +266,7 @@ def test_a_file_without_its_table_says_so() -> None:
         ({"name": None}, "name"),
         ({"name": 7}, "name"),
         ({"agent": {"prompt": "  ", "path": "/p"}}, "agent.prompt"),
-        ({"agent": {"prompt": "x" * 8001, "path": "/p"}}, "agent.prompt"),
+        ({"agent": {"prompt": "x" * 100_001, "path": "/p"}}, "agent.prompt"),
         ({"agent": {"prompt": "x", "path": " "}}, "agent.path"),
         ({"agent": {"prompt": "x", "path": "ssh://host/p"}}, "agent.path"),
         ({"agent": {"prompt": "x", "path": "src/p"}}, "agent.path"),
@@ -255,11 +283,11 @@ def test_case_1_each_bad_field_of_a_new_automation_is_named(change: dict[str, An
     assert [one.key for one in refused.problems] == [key]
 
 
-def test_case_2_a_manual_trigger_ignores_an_hour_of_99() -> None:
-    body = a_daily_job() | {"gate": "manual", "hour": 99}
-    decoded = decode_json(body, Origin())
-    assert isinstance(decoded, Automation)
-    assert decoded.triggers == (Trigger("manual", Manual()),)
+def test_a_manual_trigger_refuses_the_keys_of_other_gates_as_they_would_have_no_effect() -> None:
+    refused = decode_json(a_daily_job() | {"gate": "manual"}, Origin())
+    assert isinstance(refused, Invalid)
+    assert {one.key for one in refused.problems} >= {"hour", "cadence"}
+    assert "has no meaning for a manual trigger" in refused.problems[0].message
 
 
 def test_a_time_that_passed_is_refused_on_creation_and_kept_on_reading() -> None:
@@ -320,11 +348,32 @@ def test_rubbish_is_refused_not_raised(body: dict[str, Any]) -> None:
     assert isinstance(decode_json(body, Origin()), Invalid)
 
 
+def test_what_interfaces_show_can_be_given_back() -> None:
+    shape = to_shape(job(Exec("make")))
+    assert "action" in shape
+    assert isinstance(decode_json(shape, Origin()), Automation)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"gather_most": "1m"}, ["goes with `gather` only, and there is none"]),
+        ({"gather": "2m", "gather_most": "1m"}, ["is shorter than `gather`"]),
+        ({"gather": "1m", "gather_most": "1m"}, []),
+    ],
+)
+def test_how_long_deliveries_are_gathered_has_a_bound_that_fits(keys: dict[str, str], told: list[str]) -> None:
+    decoded = decode_json({"name": "x", "exec": "true", "gate": "webhook", "connection": "gh", **keys}, Origin())
+    problems = decoded.problems if isinstance(decoded, Invalid) else ()
+    assert [one.message for one in problems] == told
+
+
 def test_case_20_time_limits_have_defaults_by_action_and_the_citys_cap() -> None:
     command, formula = job(Exec("make")), job(Formula("mol"))
     assert time_limit(command) == timedelta(minutes=5)
     assert time_limit(formula) == timedelta(seconds=30)
     assert time_limit(job(Exec("make"), timeout=timedelta(seconds=90))) == timedelta(seconds=90)
+    assert time_limit(job(Formula("mol"), timeout=timedelta(seconds=90))) == timedelta(seconds=90)
     slow = job(Exec("make"), timeout=timedelta(seconds=120))
     assert time_limit(slow, timedelta(seconds=60)) == timedelta(seconds=60)
     assert time_limit(job(AgentAction("x")), timedelta(seconds=60)) is None

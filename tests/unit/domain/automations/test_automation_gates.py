@@ -43,6 +43,14 @@ def test_case_1_a_cooldown_that_never_ran_is_due() -> None:
     assert due.reason == "never run"
 
 
+@pytest.mark.parametrize(("next_due", "due"), [(None, "23T12:00"), ("23T11:00", "23T11:00"), ("23T12:00", "23T12:00")])
+def test_a_cooldown_that_never_ran_was_due_when_it_was_set_to_be(next_due: str | None, due: str) -> None:
+    state = TriggerState(LONG_AGO, next_due_at=None if next_due is None else at(next_due))
+    found = looked_at(DAY, state, at("23T12:00"))
+    assert isinstance(found, Due)
+    assert found.at == at(due)
+
+
 def test_case_2_an_hour_after_a_run_a_daily_cooldown_tells_what_remains() -> None:
     found = looked_at(DAY, fired(DAY, at("23T11:00")), at("23T12:00"))
     assert found == NotDue("cooldown: 23h remaining", at("24T11:00"))
@@ -387,3 +395,9 @@ def cursor(seq: int) -> TriggerState:
 
 def closed(seq: int, causes: tuple[str, ...] = ()) -> SeenEvent:
     return SeenEvent(seq, "bead.closed", at("23T11:00"), {}, causes)
+
+
+def test_a_new_event_trigger_takes_what_comes_after_the_event_it_is_given() -> None:
+    gate = Event("bead.closed")
+    assert registered(gate, LONG_AGO, UTC_TIMING).event_cursor == 0
+    assert registered(gate, LONG_AGO, UTC_TIMING, head=7).event_cursor == 7

@@ -2,6 +2,8 @@ import tomllib
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from lamplighter.domain.automations.layers import Definitions, Found, Layer, Override, Standing, resolve
 from lamplighter.domain.automations.model import Cooldown, Cron, Exec
 
@@ -73,6 +75,15 @@ def test_an_override_reaches_the_only_trigger_of_a_list() -> None:
     found = resolve([layer(CITY, job=text)], overrides=[Override("job", {"interval": "1h"})])
     assert not found.problems
     assert "3600" in str(found.defined[0].automation.triggers[0].gate)
+
+
+@pytest.mark.parametrize("values", [{"gate": "cooldown", "interval": "1h"}, {"interval": "1h"}])
+def test_an_override_of_one_trigger_among_several_is_refused(values: dict[str, str]) -> None:
+    text = 'exec = "x"\n' + '[[automation.triggers]]\ngate = "cooldown"\ninterval = "1m"\n' * 2
+    found = resolve([layer(CITY, job=text)], overrides=[Override("job", {**values, "timeout": "9s"})])
+    (job,) = found.defined
+    assert len(job.automation.triggers) == 2
+    assert "automations.overrides[job].interval: the automation has 2 triggers" in str(found.problems[-1])
 
 
 def test_an_override_can_disable_and_revive() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from lamplighter.domain.delivery.outbox import (
     NotClaimed,
     after_failure,
     claim,
+    hand_back,
     malformed,
     new_item,
     put_off,
@@ -46,7 +48,7 @@ def test_a_dead_worker_costs_no_attempt_until_the_twentieth() -> None:
         item = recover(claim(item, "w", NOW), NOW)
         assert (item.state, item.attempts, item.due_at) == (ItemState.PENDING, 0, NOW)
     item = recover(claim(item, "w", NOW), NOW)
-    assert (item.state, item.last_error) == (ItemState.FAILED, "20 workers died on it")
+    assert (item.state, item.last_error) == (ItemState.FAILED, "20 times a worker died on it or lost the database")
     assert recover(item, NOW) is item
 
 
@@ -113,3 +115,13 @@ def test_only_a_failed_stage_fails_its_run() -> None:
 
 def an_item() -> Item:
     return new_item("out_1", ItemKind.ENQUEUE_EXECUTE, {"run": "run_1"}, NOW)
+
+
+def test_work_that_is_handed_back_pauses_longer_each_time_and_costs_no_attempt() -> None:
+    item, pauses = an_item(), []
+    for _ in range(7):
+        item = hand_back(claim(replace(item, due_at=NOW), "w", NOW), NOW)
+        pauses.append((item.due_at - NOW).total_seconds())
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    assert (item.attempts, item.recoveries) == (0, 7)
+    assert hand_back(item, NOW) is item, "nobody holds it"

@@ -19,6 +19,7 @@ from lamplighter.domain.runs.model import (
     may_move,
     move,
     retry_of,
+    said,
 )
 
 NOW = datetime(2026, 6, 23, 12, tzinfo=UTC)
@@ -77,7 +78,9 @@ def test_a_person_resolves_what_waits_and_the_end_keeps_its_time(state: RunState
 
 @pytest.mark.parametrize("state", [RunState.TIMED_OUT, RunState.FAILED])
 def test_a_late_completion_is_refused_with_a_clear_answer(state: RunState) -> None:
-    with pytest.raises(IllegalMove, match=f"Run run_1 is {state}; completion cannot make it succeeded") as refused:
+    with pytest.raises(
+        IllegalMove, match=f"Run run_1 {said(state)} and cannot become succeeded by completion"
+    ) as refused:
         move(a_run(state), RunState.SUCCEEDED, By(Mover.COMPLETION, "session"), NOW)
     assert "`lamp run retry`" in refused.value.hint
 

@@ -29,11 +29,21 @@ _SIDE_BY_SIDE = 8
 _STARTED_AT = "LAMP_STARTED_AT"
 _HEADLESS = "LAMP_HEADLESS"
 _PROCESS_NAMES = "LAMP_PROCESS_NAMES"
-_ASKED = (meta.ENV_CITY_ID, meta.ENV_SESSION_ID, _STARTED_AT, _HEADLESS, _PROCESS_NAMES, *meta.KNOWN)
+# Set at the start and never changed: asked for once in the life of a session, by its id.
+_LASTING = (
+    meta.ENV_CITY_ID, _STARTED_AT, _HEADLESS, _PROCESS_NAMES,
+    *(key for key in meta.KNOWN if key not in meta.ONE_SHOT),
+)  # fmt: skip
+_CALLS_A_POLL = 2  # that a look for ends may make; after one that made more, the next comes later by as much
+_LONGEST_PAUSE = 30  # polls
 
 
 class ExecProvider:
-    """`poll` is the pause between looks for ended sessions; a script cannot report an end by itself."""
+    """`poll` is the pause between looks for ended sessions; a script cannot report an end by itself.
+
+    A script without `state` is asked several questions for each session. What cannot change is asked once, and looks
+    for ends are spaced so that they make at most two calls in a `poll`.
+    """
 
     def __init__(
         self, script: Path, *, city: str, clock: Clock, ids: IdSource, env: Mapping[str, str],
@@ -49,11 +59,12 @@ class ExecProvider:
         self._side_by_side = asyncio.Semaphore(_SIDE_BY_SIDE)
         self._alive: frozenset[tuple[SessionName, str]] = frozenset()
         self._dead: frozenset[tuple[SessionName, str]] = frozenset()
+        self._lasting: dict[SessionName, dict[str, str]] = {}
         self._polling: asyncio.Task[None] | None = None
 
     async def start(self, spec: SessionSpec) -> Seen:
         async with self._locks[spec.name]:
-            before = (await self.seen()).get(spec.name)
+            before = await self.see(spec.name)
             if before is not None and before.alive:
                 raise SessionAlive(spec.name)
             if before is not None:
@@ -61,16 +72,19 @@ class ExecProvider:
             await self._launch(spec)
 
         async def alive() -> bool:
-            seen = (await self.seen()).get(spec.name)
+            if not self._has_state:
+                return await self._is_alive(spec.name, "\n".join(spec.process_names))
+            seen = await self.see(spec.name)
             return seen is not None and seen.alive
 
         own = replace(spec, setup=Setup())  # the script got the set-up with `start`
-        if not await settling.settle(self, own, {}, clock=self._clock, alive=alive):
+        undelivered = await settling.settle(self, own, {}, clock=self._clock, alive=alive)
+        if undelivered is None:
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
-        seen = (await self.seen()).get(spec.name)
+        seen = await self.see(spec.name)
         if seen is None:
             raise StartFailed(spec.name, "the script started it but does not show it")
-        return seen
+        return settling.with_failed_nudge(seen, undelivered)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
         async with self._locks[name]:
@@ -129,7 +143,14 @@ class ExecProvider:
         return {seen.name: seen for seen in found if seen.meta.get(meta.ENV_CITY_ID) == self._city}
 
     async def see(self, name: SessionName) -> Seen | None:
-        return (await self.seen()).get(name)
+        if self._has_state:
+            found = await self.seen()
+            if self._has_state:
+                return found.get(name)
+        if name not in await self._list():
+            return None
+        seen = await self._ask_one(name)
+        return seen if seen is not None and seen.meta.get(meta.ENV_CITY_ID) == self._city else None
 
     def ended(self) -> AsyncIterator[SessionName]:
         if self._polling is None:
@@ -173,8 +194,10 @@ class ExecProvider:
             await self._script.call("start", spec.name, stdin=config, within=START_LIMIT)
         except ScriptFailed as failed:
             raise StartFailed(spec.name, failed.message.rstrip(".")) from failed
-        for key, value in marks.items():  # for scripts that ignored `meta` of the start
-            await self._script.call("set-meta", spec.name, key, stdin=value)
+        self._lasting.pop(spec.name, None)
+        if await self._ask_meta(spec.name, meta.ENV_SESSION_ID) != session_id:  # the script ignored `meta` of the start
+            for key, value in marks.items():
+                await self._script.call("set-meta", spec.name, key, stdin=value)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,35 +221,90 @@ class ExecProvider:
             return (await self._script.call("get-meta", name, key) or "").removesuffix("\n")
         return ""
 
+    @property
+    def _has_state(self) -> bool:
+        """True until the script said that it has no operation `state`."""
+        return "state" not in self._script.unknown
+
+    async def _list(self) -> list[SessionName]:
+        return [SessionName(name) for name in (await self._script.call("list-running", "") or "").split()]
+
     async def _ask_each(self) -> list[Seen]:
-        names = (await self._script.call("list-running", "") or "").split()
-        found = await asyncio.gather(*(self._ask_one(SessionName(name)) for name in names))
+        names = await self._list()
+        self._lasting = {name: marks for name, marks in self._lasting.items() if name in names}
+        found = await asyncio.gather(*map(self._ask_one, names))
         return [seen for seen in found if seen is not None]
 
     async def _ask_one(self, name: SessionName) -> Seen | None:
         async with self._side_by_side:
-            if not await self._is_ours(name):
+            lasting = await self._ask_lasting(name)
+            if lasting.get(meta.ENV_CITY_ID) != self._city:
                 return None
-            marks = {key: value for key in _ASKED if (value := await self._ask_meta(name, key))}
-            alive = await self._tried("process-alive", name, stdin=marks.get(_PROCESS_NAMES, ""))
+            marks = lasting | await self._ask_marks(name)
+            alive = await self._is_alive(name, marks.get(_PROCESS_NAMES, ""))
             activity = await self._tried("get-last-activity", name)
-        return _seen({
-            "name": name, "alive": alive.strip() != "false", "last_activity": activity.strip(), "meta": marks,
-        })  # fmt: skip
+        return _seen({"name": name, "alive": alive, "last_activity": activity.strip(), "meta": marks})
+
+    async def _ask_lasting(self, name: SessionName) -> dict[str, str]:
+        """What the session was started with; one call if it is still the one that was asked before."""
+        session_id = await self._ask_meta(name, meta.ENV_SESSION_ID)
+        known = self._lasting.get(name)
+        if known is not None and session_id and known[meta.ENV_SESSION_ID] == session_id:
+            return known
+        city = await self._ask_meta(name, meta.ENV_CITY_ID)
+        found = {meta.ENV_SESSION_ID: session_id, meta.ENV_CITY_ID: city}
+        if city == self._city:
+            found |= {key: value for key in _LASTING if (value := await self._ask_meta(name, key))}
+        if session_id:
+            self._lasting[name] = found
+        return found
+
+    async def _ask_marks(self, name: SessionName) -> dict[str, str]:
+        """The marks that people, agents and the patrol set; a drain's reason is there only where a drain is."""
+        found = {key: await self._ask_meta(name, key) for key in meta.ONE_SHOT if key != meta.DRAIN_REASON}
+        if found[meta.DRAIN]:
+            found[meta.DRAIN_REASON] = await self._ask_meta(name, meta.DRAIN_REASON)
+        return {key: value for key, value in found.items() if value}
+
+    async def _is_alive(self, name: SessionName, process_names: str) -> bool:
+        return (await self._tried("process-alive", name, stdin=process_names)).strip() != "false"
 
     # ── watching ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _watch(self) -> None:
-        await every(lambda: self._poll, self._look_for_ends, clock=self._clock, wake=asyncio.Event())
+        await every(self._pause, self._look_for_ends, clock=self._clock, wake=asyncio.Event())
+
+    def _pause(self) -> timedelta:
+        calls = 1 if self._has_state else 1 + len(self._lasting)
+        return self._poll * min(max(calls / _CALLS_A_POLL, 1), _LONGEST_PAUSE)
 
     async def _look_for_ends(self) -> None:
         with contextlib.suppress(LampError):  # the script may succeed at the next look
-            self._compare(tuple((await self.seen()).values()))
+            if self._has_state:
+                found = (await self.seen()).values()
+                self._compare((seen.name, seen.session_id, seen.alive) for seen in found)
+            else:
+                self._compare(await self._ask_lives())
 
-    def _compare(self, sessions: Iterable[Seen]) -> None:
+    async def _ask_lives(self) -> list[tuple[SessionName, str, bool]]:
+        """Name, id and life of each session, by one call for each that was seen before."""
+        names = await self._list()
+        new = await asyncio.gather(*(self._ask_one(name) for name in names if name not in self._lasting))
+        told = {seen.name: (seen.name, seen.session_id, seen.alive) for seen in new if seen is not None}
+        known = [name for name, marks in self._lasting.items() if marks[meta.ENV_CITY_ID] == self._city]
+        asked = await asyncio.gather(*(self._ask_life(name) for name in known if name in names and name not in told))
+        return [*asked, *told.values()]
+
+    async def _ask_life(self, name: SessionName) -> tuple[SessionName, str, bool]:
+        marks = self._lasting[name]
+        async with self._side_by_side:
+            return name, marks[meta.ENV_SESSION_ID], await self._is_alive(name, marks.get(_PROCESS_NAMES, ""))
+
+    def _compare(self, sessions: Iterable[tuple[SessionName, str, bool]]) -> None:
         """Announce sessions that were alive and are not any more, or that started and ended between two looks."""
-        by_life = {alive: frozenset((seen.name, seen.session_id) for seen in sessions if seen.alive is alive)
-                   for alive in (True, False)}  # fmt: skip
+        lives = tuple(sessions)
+        by_life = {life: frozenset((name, session_id) for name, session_id, alive in lives if alive is life)
+                   for life in (True, False)}  # fmt: skip
         for name, _ in sorted((self._alive - by_life[True]) | (by_life[False] - self._dead)):
             self._endings.announce(name)
         self._alive, self._dead = by_life[True], by_life[False]

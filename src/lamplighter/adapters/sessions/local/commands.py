@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lamplighter.adapters.processes.child import Call, NotStarted, Output, TookTooLong, run_child
-from lamplighter.adapters.processes.table import Identity, Process, is_alive
+from lamplighter.adapters.processes.table import Identity, Process, all_processes, is_alive
 from lamplighter.adapters.processes.tree import Marks, ProcessTable, end_all, members
 from lamplighter.adapters.processes.watch import watch
 from lamplighter.adapters.sessions.local import output, shim
@@ -20,7 +20,15 @@ from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.ids import IdSource
-from lamplighter.ports.commands import OUTPUT_BYTES, Command, CommandEnded, CommandNotStarted, NoDirectory
+from lamplighter.ports.commands import (
+    OUTPUT_BYTES,
+    Command,
+    CommandEnded,
+    CommandNotStarted,
+    CommandNotStopped,
+    NoDirectory,
+)
+from lamplighter.ports.sessions import SessionAlive
 
 GRACE = timedelta(seconds=5)
 CHECK_GRACE = timedelta(milliseconds=200)
@@ -46,9 +54,7 @@ class ShimCommands:
     async def run(self, command: Command) -> CommandEnded:
         name = SessionName(command.key)
         record = self._records.read(name)
-        if record is not None and not await self._was_started(record):
-            record = None
-        if record is None:
+        if record is None or not self._has_begun(record):
             record = await self._start(name, command)
         self._running[name] = record
         try:
@@ -79,8 +85,8 @@ class ShimCommands:
     async def stop(self, key: str, *, grace: timedelta) -> None:
         name = SessionName(key)
         record = self._records.read(name) or self._running.get(name)
-        if record is not None:
-            await self._end(record, grace)
+        if record is not None and not await self._end(record, grace):
+            raise CommandNotStopped(key)
 
     async def forget(self, key: str) -> None:
         self._running.pop(SessionName(key), None)
@@ -102,7 +108,7 @@ class ShimCommands:
     async def _start(self, name: SessionName, command: Command) -> Record:
         spawning = asyncio.ensure_future(asyncio.to_thread(self._spawn, name, command))
         try:
-            record, launched = await asyncio.shield(spawning)
+            record, started = await asyncio.shield(spawning)
         except asyncio.CancelledError:
             await asyncio.wait({spawning})  # a later `stop` must find it
             raise
@@ -110,38 +116,49 @@ class ShimCommands:
             raise NoDirectory(command.key, str(error.strerror)) from error
         except OSError as error:
             raise CommandNotStarted(command.key, error.strerror or str(error)) from error
+        except SessionAlive as error:
+            found = self._records.read(name)
+            if found is None:
+                raise CommandNotStarted(command.key, error.message.rstrip(".")) from error
+            return found  # another process of this node has started it
         except LampError as error:
             raise CommandNotStarted(command.key, error.message.rstrip(".")) from error
-        if not launched.started and self._status(record) is None:
+        if not started and self._status(record) is None:
             said = output.end_of(self._home(name) / shim.OUTPUT, 500).strip()
             await self.forget(name)
             raise CommandNotStarted(command.key, f"its shim ended before it ran ({said or 'is the disk full?'})")
         return record
 
-    def _spawn(self, name: SessionName, command: Command) -> tuple[Record, shim.Launched]:
+    def _spawn(self, name: SessionName, command: Command) -> tuple[Record, bool]:
+        """Raises SessionAlive if another process of this node has started it."""
         if not Path(command.work_dir).is_dir():
             raise NotADirectoryError(0, f"{command.work_dir} is not a directory")
         line = ("/bin/sh", "-c", command.line)
         spec = SessionSpec(name=name, command=line, work_dir=command.work_dir, takes_input=False)
-        record = self._records.create(
-            spec, self._ids.make("ses"), self._clock.now(), lambda home: _furnish(home, command.files)
+        making = self._records.making(
+            spec, self._ids.make("ses"), self._clock.now(), lambda home: _furnish(home, command.files), self._is_idle
         )
-        self._running[name] = record
-        home = self._home(name)
-        paths = {variable: str(home / _file_of(variable)) for variable in command.files}
-        crash_point(CrashPoint.COMMAND_BEFORE_LAUNCH)
-        launched = shim.launch(home, line, dict(command.env) | paths | record.env(), command.work_dir)
-        crash_point(CrashPoint.COMMAND_AFTER_LAUNCH)
+        with making as record:
+            self._running[name] = record
+            home = self._home(name)
+            paths = {variable: str(home / _file_of(variable)) for variable in command.files}
+            crash_point(CrashPoint.COMMAND_BEFORE_LAUNCH)
+            launched = shim.launch(home, line, dict(command.env) | paths | record.env(), command.work_dir)
+            crash_point(CrashPoint.COMMAND_AFTER_LAUNCH)
         self._records.clear_away()
-        return record, launched
+        return record, launched.started
 
-    async def _was_started(self, record: Record) -> bool:
-        """Whether its shim ever ran; if the starting process died after only preparing it, it is started anew."""
+    def _has_begun(self, record: Record) -> bool:
+        """Whether its shim has run, as its files show it."""
         home = self._home(record.name)
-        if shim.shim_of(home) is not None or shim.program_of(home) is not None or self._status(record) is not None:
-            return True
+        return shim.shim_of(home) is not None or shim.program_of(home) is not None or self._status(record) is not None
+
+    def _is_idle(self, record: Record) -> bool:
+        """Whether it was only prepared: the process that did so died, and no shim of it is about to show itself."""
+        if self._has_begun(record):
+            return False
         marks = Marks(record.session_id, session="", city="")
-        return bool(members(await self._table.look(), (), marks)) or shim.shim_of(home) is not None
+        return not members(all_processes(), (), marks) and not self._has_begun(record)
 
     async def _ended_within(self, record: Record, limit: timedelta) -> bool:
         """Wait for its end and keep its output within bounds meanwhile; False when the limit comes first."""
@@ -171,7 +188,8 @@ class ShimCommands:
                 return who
         return None
 
-    async def _end(self, record: Record, grace: timedelta) -> None:
+    async def _end(self, record: Record, grace: timedelta) -> bool:
+        """False if a process is left."""
         home = self._home(record.name)
         program, parent = shim.program_of(home), shim.shim_of(home)
         marks = Marks(record.session_id, session="", city="")
@@ -183,7 +201,7 @@ class ShimCommands:
         await end_all(self._table, without_shim, grace=grace)
         await self._ended_within(record, GRACE)
         roots = (parent,) if parent is not None else ()
-        await end_all(self._table, lambda table: members(table, roots, marks), grace=timedelta(0))
+        return await end_all(self._table, lambda table: members(table, roots, marks), grace=timedelta(0))
 
     def _ended(self, record: Record, *, timed_out: bool) -> CommandEnded:
         _reap(shim.shim_of(self._home(record.name)))

@@ -11,15 +11,17 @@ from pathlib import Path
 
 from lamplighter.adapters.processes.leftovers import Leftovers
 from lamplighter.adapters.processes.shim_ends import ShimEnds, reap
-from lamplighter.adapters.processes.table import Identity, Process, is_alive
+from lamplighter.adapters.processes.table import Identity, Process, all_processes, is_alive
 from lamplighter.adapters.processes.tree import Marks, ProcessTable, end_all, members, send
 from lamplighter.adapters.processes.watch import all_ended, may_live, watch
 from lamplighter.adapters.sessions import settling, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.local import output, shim
 from lamplighter.adapters.sessions.locks import NameLocks
+from lamplighter.adapters.sessions.meta_on_record import MetaOnRecord
 from lamplighter.adapters.sessions.records import Record, Records, locked
 from lamplighter.adapters.sessions.watches import Watches
+from lamplighter.domain.sessions.idle import activity_since
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.screens import LINES_READ
 from lamplighter.kit.clock import Clock
@@ -43,7 +45,7 @@ _INPUT_WAIT_MS = 5000
 _KEYS = {"Enter": "\n", "Tab": "\t", "Space": " ", "Escape": "\x1b", "BSpace": "\x7f", "C-d": "\x04"}
 
 
-class SubprocessProvider:
+class SubprocessProvider(MetaOnRecord):
     """The sessions under one directory; a later process that opens the directory finds them again."""
 
     def __init__(
@@ -117,16 +119,6 @@ class SubprocessProvider:
         self._known(name)
         return ("tail", "-n", "200", "-F", str(self._records.home(name) / shim.OUTPUT))
 
-    async def set_meta(self, name: SessionName, key: str, value: str) -> None:
-        await asyncio.to_thread(self._records.change_meta, name, lambda kept: kept.update({key: value}))
-
-    async def get_meta(self, name: SessionName, key: str) -> str:
-        return self._records.meta(name).get(key, "") if self._records.read(name) else ""
-
-    async def remove_meta(self, name: SessionName, key: str) -> None:
-        with contextlib.suppress(SessionUnknown):
-            await asyncio.to_thread(self._records.change_meta, name, lambda kept: kept.pop(key, None))
-
     async def seen(self) -> Mapping[SessionName, Seen]:
         found = await asyncio.to_thread(self._look)
         settled = {record.name: seen or await self._see(record) for record, seen in found}
@@ -165,8 +157,8 @@ class SubprocessProvider:
         try:
             await settling.prepare(spec, dict(spec.env))
             record, launched = await asyncio.shield(asyncio.to_thread(self._spawn, spec, session_id))
-        except OutOfDescriptors:
-            raise  # not a failure of this session: it is started when descriptors are free again
+        except (OutOfDescriptors, SessionAlive):
+            raise  # not a failure of this session: it runs, or is started when descriptors are free again
         except (OSError, LampError) as error:
             raise StartFailed(spec.name, str(error).rstrip(".")) from error
         self._children[record.session_id] = launched.shim
@@ -179,18 +171,31 @@ class SubprocessProvider:
         return record
 
     def _spawn(self, spec: SessionSpec, session_id: str) -> tuple[Record, shim.Launched]:
-        record = self._records.create(
-            spec, session_id, self._clock.now(), lambda home: shim.furnish(home, takes_input=spec.takes_input)
+        """Raises SessionAlive if another process of this node has started it."""
+        making = self._records.making(
+            spec,
+            session_id,
+            self._clock.now(),
+            lambda home: shim.furnish(home, takes_input=spec.takes_input),
+            lambda before: not self._is_at_work(before),
         )
-        env = dict(spec.env) | record.env()
-        crash_point(CrashPoint.SESSION_BEFORE_LAUNCH)
-        try:
-            launched = shim.launch(self._records.home(spec.name), spec.command, env, spec.work_dir)
-        except (OSError, Unavailable):
-            self._records.remove(spec.name)
-            raise
-        crash_point(CrashPoint.SESSION_AFTER_LAUNCH)
+        with making as record:
+            env = dict(spec.env) | record.env()
+            crash_point(CrashPoint.SESSION_BEFORE_LAUNCH)
+            try:
+                launched = shim.launch(self._records.home(spec.name), spec.command, env, spec.work_dir)
+            except (OSError, Unavailable):
+                self._records.remove(spec.name)
+                raise
+            crash_point(CrashPoint.SESSION_AFTER_LAUNCH)
         return record, launched
+
+    def _is_at_work(self, record: Record) -> bool:
+        seen = self._see_files(record)
+        if seen is not None:
+            return seen.alive
+        marks = Marks(record.session_id, session="", city="")
+        return bool(members(all_processes(), (), marks))
 
     async def _settled(self, spec: SessionSpec, record: Record) -> Seen:
         async def alive() -> bool:
@@ -198,9 +203,10 @@ class SubprocessProvider:
             return program is not None and is_alive(program)
 
         env = dict(spec.env) | record.env()
-        if not await settling.settle(self, spec, env, clock=self._clock, alive=alive):
+        undelivered = await settling.settle(self, spec, env, clock=self._clock, alive=alive)
+        if undelivered is None:
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
-        return await self._see(record)
+        return settling.with_failed_nudge(await self._see(record), undelivered)
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -229,11 +235,17 @@ class SubprocessProvider:
         home = self._records.home(record.name)
         program = self._program(record, home)
         alive = program is not None and is_alive(program)
-        status = None if alive else shim.exit_status_of(home)  # the shim writes it when the program has ended
+        ending = not alive and self._has_shim(home)  # asked first: a shim that is gone has written the status
+        status = None if alive else shim.exit_status_of(home)
         if program is None and status is None:
             return None
+        alive = alive or (ending and status is None)  # a moment later it is dead, with its status
         written = output.last_written(f"{home}/{shim.OUTPUT}")
         return self._seen(record, written, alive=alive, pid=program.pid if program else None, status=status)
+
+    def _has_shim(self, home: Path) -> bool:
+        parent = shim.shim_of(home)
+        return parent is not None and is_alive(parent)
 
     def _program(self, record: Record, home: Path) -> Identity | None:
         """The program of this start, cached: once known, it never changes."""
@@ -264,7 +276,7 @@ class SubprocessProvider:
             pid=pid,
             exit_status=status,
             started_at=record.started_at,
-            last_activity=max(written, record.started_at) if written else record.started_at,
+            last_activity=activity_since(record.started_at, written),
             meta=self._records.meta(record.name),
         )
 

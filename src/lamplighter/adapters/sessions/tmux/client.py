@@ -1,12 +1,14 @@
 """Calls the tmux server of one city, with a time limit: over an open line (see control.py), or one process per call."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 import subprocess
 from datetime import timedelta
 from pathlib import Path
 
+from lamplighter.adapters.sessions.tmux import holders
 from lamplighter.adapters.sessions.tmux.control import Line, LineLost, Refused, open_line
 from lamplighter.adapters.sessions.tmux.words import THEN, arguments_of
 from lamplighter.kit import log
@@ -50,6 +52,7 @@ class TmuxClient:
         self.env = env
         self._keeps = False
         self._line: Line | None = None
+        self._holder = ""
         self._opening: asyncio.Task[Line | None] | None = None
         self._not_before = 0.0
 
@@ -83,6 +86,20 @@ class TmuxClient:
             await asyncio.shield(self._line_soon())
         return await self.call_once(*_PREPARE, "new-session", "-d", "-s", name, *words)
 
+    async def sweep(self, own: str = "") -> None:
+        """End the lines that processes left when they were killed, and `own`, a session that this one left.
+
+        Raises ProviderUnavailable.
+        """
+        with contextlib.suppress(TmuxAbsent):
+            left = holders.left(await self.call("list-sessions", "-F", "#{session_name}"), own)
+            if left:
+                told = await self.call("list-clients", "-F", holders.CLIENTS)
+                await asyncio.to_thread(holders.end_clients, told, left)
+            for holder in left:
+                with contextlib.suppress(TmuxAbsent):
+                    await self.call("kill-session", "-t", f"={holder}")
+
     async def close(self) -> None:
         self._keeps = False
         if self._opening is not None:
@@ -110,7 +127,8 @@ class TmuxClient:
         self._line = None
         line: Line | None = None
         try:
-            line = await open_line(self._line_command(), self.env)
+            holder = holders.new()
+            line = await open_line(self._line_command(holder), self.env, holder)
             await self._ask(line, ("display-message", "-p", ""))
         except (OSError, LineLost, TmuxAbsent, ProviderUnavailable) as error:
             self._not_before = now + _NEXT_LINE_AFTER_S
@@ -119,13 +137,21 @@ class TmuxClient:
                 await line.close()
         else:
             self._line = line
+            left, self._holder = self._holder, holder
+            await self._sweep_soon(left)
         return self._line
 
-    def _line_command(self) -> list[str]:
-        holder = f"lamp-line-{os.urandom(4).hex()}"
+    async def _sweep_soon(self, own: str) -> None:
+        """What cannot be swept now is swept at the next `sweep`."""
+        try:
+            await self.sweep(own)
+        except ProviderUnavailable as error:
+            log.get().warning("tmux.lines_left", error=error.message)
+
+    def _line_command(self, holder: str) -> list[str]:
         opening = (
             *_PREPARE, "new-session", "-s", holder, "-x", "20", "-y", "5", "-f", "no-output,ignore-size",
-            "/bin/sh", "-c", "exit 0", THEN, "set-option", "-t", f"={holder}:", "destroy-unattached", "on",
+            "/bin/sh", "-c", "exit 0",
         )  # fmt: skip
         return self._command(opening, "-C")
 

@@ -2,7 +2,7 @@
 
 A call by a child process costs many times what the server needs for its answer. In control mode tmux reads commands
 from a file and answers each with a block, but only for a client that is attached to a session. So the line has a small
-session of its own, which the server destroys as soon as the line is gone, for whatever reason.
+session of its own (see holders.py), which it kills when it is closed.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from lamplighter.adapters.sessions.tmux.words import line_of
+from lamplighter.kit.limits import TimeLimit
 
 _CLOSE_LIMIT_S = 5.0
 _OURS = b"1"  # the flag of a block that answers a command from this line
@@ -42,8 +43,11 @@ class _Asked:
 class Line(asyncio.Protocol):
     """One open line. `ask` may be called concurrently; a cancelled caller only loses its answer."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", holder: str) -> None:
         self._process = process
+        self._holder = holder
+        self._gone = asyncio.Event()
+        self._closing = False
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[_Asked] = deque()
         self._rest = b""
@@ -53,11 +57,11 @@ class Line(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        return self._transport is not None
+        return self._transport is not None and not self._closing
 
     async def ask(self, words: Sequence[str]) -> str:
         """Returns what the commands print. Raises Refused, or LineLost."""
-        if self._transport is None:
+        if self._transport is None or self._closing:
             raise LineLost
         self._count += 1
         # A command that fails cancels the rest of its line, so the end mark is printed by a line of its own.
@@ -68,11 +72,23 @@ class Line(asyncio.Protocol):
         return await asked.answer
 
     async def close(self) -> None:
-        """Close the line and wait for its client process, which is killed if it does not end in time."""
+        """Kill the line's session and wait for its client process, which is killed too if it does not end in time.
+
+        Whoever closes the connection first leaves a client that may wait for ever for its last words to be read.
+        """
+        self._closing = True
+        within = _CLOSE_LIMIT_S
+        if self._transport is not None:
+            self._transport.write(line_of(("kill-session", "-t", f"={self._holder}")) + b"\n")
+            try:
+                async with TimeLimit(_CLOSE_LIMIT_S):
+                    await self._gone.wait()
+            except TimeoutError:
+                within = 0.0
         if self._transport is not None:
             self._transport.close()
             self.connection_lost(None)
-        await asyncio.to_thread(self._collect)
+        await asyncio.to_thread(self._collect, within)
 
     # ── what asyncio calls ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -86,6 +102,7 @@ class Line(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._transport = None
+        self._gone.set()
         while self._waiting:
             asked = self._waiting.popleft()
             if not asked.answer.done():
@@ -117,9 +134,9 @@ class Line(asyncio.Protocol):
         else:
             asked.lines += found
 
-    def _collect(self) -> None:
+    def _collect(self, within: float) -> None:
         try:
-            self._process.wait(_CLOSE_LIMIT_S)
+            self._process.wait(within)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -138,8 +155,8 @@ def _text(lines: Iterable[bytes]) -> str:
     return b"".join(line + b"\n" for line in lines).decode(errors="replace")
 
 
-async def open_line(command: Sequence[str], env: dict[str, str]) -> Line:
-    """`command` starts a control client and the session it attaches to. Raises OSError when it cannot be started."""
+async def open_line(command: Sequence[str], env: dict[str, str], holder: str) -> Line:
+    """`command` starts a control client and `holder`, the session it attaches to. Raises OSError when it cannot."""
     ours, theirs = socket.socketpair()
     try:
         process = await asyncio.to_thread(_spawn, command, env, theirs)
@@ -148,7 +165,7 @@ async def open_line(command: Sequence[str], env: dict[str, str]) -> Line:
         raise
     finally:
         theirs.close()
-    line = Line(process)
+    line = Line(process, holder)
     try:
         await asyncio.get_running_loop().create_unix_connection(lambda: line, sock=ours)
     except BaseException:

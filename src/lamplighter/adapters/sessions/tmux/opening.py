@@ -1,6 +1,7 @@
 """Opens a pane for a session: writes its files first, then makes one call to the server."""
 
 import contextlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +32,17 @@ class Opening:
         record_env = Record(spec.name, self.city, session_id, now, "", takes_input=True, process_names=()).env()
         return self.records.create(spec, session_id, now, furnish)
 
-    async def open(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
-        """Open it in its dead pane or, if there is none or it vanished, in a new session; returns the pane's fields."""
+    async def open(
+        self, spec: SessionSpec, record: Record, dead: Pane | None, vanished: Callable[[], Awaitable[None]]
+    ) -> str:
+        """Open it in its dead pane or, if there is none, in a new session; returns the pane's fields.
+
+        `vanished` is awaited before the new session if the dead pane is no longer there.
+        """
         if dead is not None:
             with contextlib.suppress(TmuxAbsent):
                 return await self._once(spec, record, dead)
+            await vanished()
         return await self._once(spec, record, None)
 
     async def _once(self, spec: SessionSpec, record: Record, dead: Pane | None) -> str:
@@ -56,9 +63,10 @@ class Opening:
         script = ("/bin/sh", str(self.records.home(spec.name) / LAUNCH))
         session_id = (THEN, "set-option", "-t", f"={word}:", "@lamp_id", record.session_id)
         if dead is not None:
+            pane = f"={word}:.{dead.id}"  # a new server gives the same id to another session's pane
             return await self.tmux.call_once(
-                "respawn-pane", "-k", "-t", dead.id, "-c", spec.work_dir, *script,
-                THEN, "clear-history", "-t", dead.id, *session_id,
+                "respawn-pane", "-k", "-t", pane, "-c", spec.work_dir, *script,
+                THEN, "clear-history", "-t", pane, *session_id,
                 THEN, "list-panes", "-t", f"={word}:", "-F", FORMAT,
             )  # fmt: skip
         return await self.tmux.new_session(

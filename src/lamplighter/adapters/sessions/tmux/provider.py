@@ -15,27 +15,40 @@ from lamplighter.adapters.processes.watch import watch
 from lamplighter.adapters.sessions import settling, staging
 from lamplighter.adapters.sessions.endings import Endings
 from lamplighter.adapters.sessions.locks import NameLocks, held
+from lamplighter.adapters.sessions.meta_on_record import MetaOnRecord
 from lamplighter.adapters.sessions.records import Record, Records
 from lamplighter.adapters.sessions.tmux.client import TmuxAbsent, TmuxClient
-from lamplighter.adapters.sessions.tmux.keyboard import Keyboard
+from lamplighter.adapters.sessions.tmux.keyboard import Keyboard, NotTaken
 from lamplighter.adapters.sessions.tmux.opening import Opening
 from lamplighter.adapters.sessions.tmux.panes import Pane, parse_panes
 from lamplighter.adapters.sessions.tmux.sight import TmuxSight
+from lamplighter.adapters.sessions.tmux.terminal import TmuxTerminal
 from lamplighter.adapters.sessions.tmux.words import session_word
 from lamplighter.adapters.sessions.watches import Watches
-from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
+from lamplighter.domain.sessions.model import Readiness, Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.screens import typed
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.tasks import spawn
-from lamplighter.ports.sessions import GRACE, NoInput, SessionAlive, SessionUnknown, StartFailed, StopFailed
+from lamplighter.ports.sessions import (
+    GRACE,
+    NoInput,
+    NotDelivered,
+    Screen,
+    SessionAlive,
+    SessionUnknown,
+    StartFailed,
+    StopFailed,
+)
 
-_TYPING_LIMIT = timedelta(seconds=30)
+_TYPING_LIMIT = timedelta(seconds=120)
+_UNSENT = "unsent_nudge"
+_READY_PREFIX, _READY_MARK = "ready_prefix", "ready_mark"
 _SERVER_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "SHELL", "USER", "LOGNAME", "TERM", "TMPDIR")
 
 
-class TmuxProvider:
+class TmuxProvider(MetaOnRecord):
     """Identity, environment and metadata are on disk under `root`; the server at `socket` shows which sessions live."""
 
     def __init__(
@@ -52,6 +65,7 @@ class TmuxProvider:
         self._sight = TmuxSight(self._tmux, self._records, self._table, clock, city, self._watches.living)
         self._opening = Opening(self._tmux, self._records, clock, city)
         self._keyboard = Keyboard(self._tmux, clock)
+        self._terminal = TmuxTerminal(self._tmux, self._sight, self._keyboard)
         self._endings = Endings()
         self._locks = NameLocks()
         self._typing = NameLocks()
@@ -64,18 +78,23 @@ class TmuxProvider:
             pane = self._sight.known_dead(before) or await self._sight.pane(spec.name)
             if pane is not None and (await self._sight.views([pane]))[0].alive:
                 raise SessionAlive(spec.name)
-            seen = await self._launch(spec, pane)
+            if pane is None or (pane.pid is not None and identity_of(pane.pid) is not None):
+                await self._end_old(before, pane)
+            seen = await self._launch(spec, pane, before)
             if before is not None:
                 self._leftovers.end_soon(before.session_id)
             else:
                 await asyncio.to_thread(self._records.clear_away)  # something that is no record may have had its name
 
+            await self._keep_readiness(spec)
+
         async def alive() -> bool:
             return not await self._sight.is_dead(spec.name)
 
-        if not await settling.settle(self, spec, dict(spec.env), clock=self._clock, alive=alive):
+        undelivered = await settling.settle(self, spec, dict(spec.env), clock=self._clock, alive=alive)
+        if undelivered is None:
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
-        return seen
+        return settling.with_failed_nudge(seen, undelivered)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
         async with self._locks[name]:
@@ -98,10 +117,36 @@ class TmuxProvider:
         record = self._records.read(name)
         if record is not None and not record.takes_input:
             raise NoInput(name)
+        words = typed(text)
         async with self._typing[name], self._held(name):
-            with contextlib.suppress(TmuxAbsent):  # it ended meanwhile
-                await self._keyboard.type(pane.id, typed(text))
-                await self._keyboard.enter(pane.id)
+            try:
+                await self._remove_unsent(name, pane)
+                if words.strip():
+                    await self.set_meta(name, _UNSENT, words)
+                    await self._keyboard.send(pane.id, words, await self._readiness(name))
+                    await self.remove_meta(name, _UNSENT)
+                else:
+                    await self._keyboard.press(pane.id, "Enter")
+            except (TmuxAbsent, SessionUnknown) as error:
+                raise NotDelivered(name, "its program ended meanwhile") from error
+            except NotTaken as error:
+                raise NotDelivered(name, str(error)) from error
+
+    async def _readiness(self, name: SessionName) -> Readiness:
+        kept = self._records.meta(name)
+        return Readiness(prompt_prefix=kept.get(_READY_PREFIX, ""), mark=kept.get(_READY_MARK, ""))
+
+    async def _keep_readiness(self, spec: SessionSpec) -> None:
+        for key, value in ((_READY_PREFIX, spec.readiness.prompt_prefix), (_READY_MARK, spec.readiness.mark)):
+            if value:
+                await self.set_meta(spec.name, key, value)
+
+    async def _remove_unsent(self, name: SessionName, pane: Pane) -> None:
+        """Remove what an earlier nudge typed and could not send, so that it does not become a part of this one."""
+        unsent = await self.get_meta(name, _UNSENT)
+        if unsent and await self._keyboard.holds(pane.id, unsent):
+            await self._keyboard.clear(pane.id, unsent)
+        await self.remove_meta(name, _UNSENT)
 
     async def send_keys(self, name: SessionName, *keys: str) -> None:
         pane = await self._sight.pane(name)
@@ -123,20 +168,22 @@ class TmuxProvider:
         pane = await self._sight.pane(name)
         return "" if pane is None else (await self._sight.text(pane, "0")).rstrip()
 
+    async def terminal_screen(self, name: SessionName) -> Screen | None:
+        return await self._terminal.screen(name)
+
+    async def terminal_keys(self, name: SessionName, data: bytes) -> None:
+        await self._terminal.send(name, data)
+
+    async def terminal_paste(self, name: SessionName, text: str) -> None:
+        await self._terminal.paste(name, text)
+
+    def occupy(self, name: SessionName, *, by_person: bool) -> None:
+        (self._sight.occupied.add if by_person else self._sight.occupied.discard)(name)
+
     async def attach_command(self, name: SessionName) -> tuple[str, ...]:
         if await self._sight.pane(name) is None:
             raise SessionUnknown(name)
         return ("tmux", "-u", "-S", str(self._tmux.socket), "attach-session", "-t", f"={session_word(name)}")
-
-    async def set_meta(self, name: SessionName, key: str, value: str) -> None:
-        await asyncio.to_thread(self._records.change_meta, name, lambda kept: kept.update({key: value}))
-
-    async def get_meta(self, name: SessionName, key: str) -> str:
-        return self._records.meta(name).get(key, "") if self._records.read(name) else ""
-
-    async def remove_meta(self, name: SessionName, key: str) -> None:
-        with contextlib.suppress(SessionUnknown):
-            await asyncio.to_thread(self._records.change_meta, name, lambda kept: kept.pop(key, None))
 
     async def seen(self) -> Mapping[SessionName, Seen]:
         panes = await self._sight.all_panes()
@@ -169,8 +216,9 @@ class TmuxProvider:
         await asyncio.to_thread(staging.copy_file, source, Path(record.work_dir), destination)
 
     async def cleanup(self) -> None:
-        """Remove only what a killed process left half made or half removed; the server bounds its history itself."""
+        """Remove only what killed processes left: files half made or removed, lines to the server."""
         await asyncio.to_thread(self._records.sweep)
+        await self._tmux.sweep()
 
     async def close(self) -> None:
         self._watches.cancel_all()
@@ -181,13 +229,13 @@ class TmuxProvider:
 
     # ── starting and stopping ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def _launch(self, spec: SessionSpec, dead: Pane | None) -> Seen:
+    async def _launch(self, spec: SessionSpec, dead: Pane | None, before: Record | None) -> Seen:
         staging.check_command(spec)
         session_id = self._ids.make("ses")
         try:
             await settling.prepare(spec, dict(spec.env))
             record = await asyncio.to_thread(self._opening.record, spec, session_id)
-            said = await asyncio.shield(self._opening.open(spec, record, dead))
+            said = await asyncio.shield(self._opening.open(spec, record, dead, partial(self._end_old, before)))
         except (OSError, LampError, TmuxAbsent) as error:
             await asyncio.to_thread(self._records.remove, spec.name)
             raise StartFailed(spec.name, str(error).rstrip(".")) from error
@@ -197,6 +245,19 @@ class TmuxProvider:
         self._sight.last[spec.name] = pane
         self._watch_all([pane])
         return self._sight.view(pane, record, alive=not pane.dead)
+
+    async def _end_old(self, before: Record | None, pane: Pane | None = None) -> None:
+        """End what may live of an earlier start whose pane is gone, or has a program that is not the agent.
+
+        Programs can outlive the server. What a program that has ended left running is ended in the background instead.
+        Raises StartFailed.
+        """
+        if before is None:
+            return
+        try:
+            await self._end(before.name, pane, before, GRACE)
+        except StopFailed as error:
+            raise StartFailed(before.name, "what was started in it before could not be ended") from error
 
     async def _end(self, name: SessionName, pane: Pane | None, record: Record | None, grace: timedelta) -> None:
         marks = Marks(record.session_id if record else "", name, self._city)

@@ -12,6 +12,7 @@ from lamplighter.adapters.sessions.records import Record, Records
 from lamplighter.adapters.sessions.tmux.client import TmuxAbsent, TmuxClient
 from lamplighter.adapters.sessions.tmux.panes import FORMAT, Pane, parse_panes
 from lamplighter.adapters.sessions.tmux.words import THEN, session_word
+from lamplighter.domain.sessions.idle import activity_since
 from lamplighter.domain.sessions.model import NOTHING, Seen, SessionName
 from lamplighter.kit.clock import Clock
 from lamplighter.ports.sessions import ProviderUnavailable
@@ -33,6 +34,8 @@ class TmuxSight:
     living: Callable[[str], bool] = lambda _session_id: False
     """Whether the program of a start is known to live without looking at its process."""
     last: dict[SessionName, Pane] = field(default_factory=dict)
+    occupied: set[SessionName] = field(default_factory=set)
+    """Sessions at whose keyboard a person is without a tmux client."""
     _silent: set[str] = field(default_factory=set)  # session ids whose exit status the server will never report
 
     async def all_panes(self) -> list[Pane]:
@@ -99,8 +102,8 @@ class TmuxSight:
             pid=pane.pid,
             exit_status=pane.exit_status,
             started_at=started_at,
-            last_activity=max(pane.activity, started_at),
-            attached=pane.attached,
+            last_activity=activity_since(started_at, pane.activity),
+            attached=pane.attached or pane.name in self.occupied,
             meta=self.records.meta(pane.name) if ours else NOTHING,
         )
 

@@ -1,5 +1,5 @@
-# A lamp in the wind: burns for a while, then goes out with status 3.
+# A lamp in the wind: goes out with status 3 after 20 seconds, once; the next one burns for ten minutes.
 echo "flickering"
-sleep 75
+if [ -e "$LAMP_CITY/.gc/flickered" ]; then sleep 600; else touch "$LAMP_CITY/.gc/flickered"; sleep 20; fi
 echo "out"
 exit 3

@@ -5,7 +5,11 @@ import json
 from lamplighter.domain.sessions.model import Dialog, Readiness
 from lamplighter.domain.sessions.presets import claude_stream
 from lamplighter.domain.sessions.presets.model import (
+    ConversationStore,
+    Counts,
+    Effort,
     Invocation,
+    Login,
     McpServer,
     Mode,
     Place,
@@ -15,11 +19,16 @@ from lamplighter.domain.sessions.presets.model import (
     Stopping,
     Writing,
     by_mode,
+    effort,
     flag,
 )
 
 _KEY_TAIL = 20  # Claude Code stores an approved key as its last characters
 _QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ENABLE_TOOL_SEARCH": "false"}
+
+
+EFFORTS = {one: one.value for one in Effort}
+NO_SERVERS = json.dumps({"mcpServers": {}})
 
 
 def mcp_file(mcp: McpServer) -> str:
@@ -33,8 +42,13 @@ def _headless(request: Request) -> Invocation:
         "claude", "-p", "--output-format", "stream-json", "--verbose",
         *_permission(request), *_common(request, strict=True), "--", request.prompt,
     )  # fmt: skip
-    # By default it retries a refused key for minutes.
-    env = {**_env(request), "CLAUDE_CODE_MAX_RETRIES": "3"}
+    # By default it retries a refused key for minutes, and begins without its tools if their server is slow to answer.
+    env = {
+        **_env(request),
+        "CLAUDE_CODE_MAX_RETRIES": "3",
+        "MCP_CONNECTION_NONBLOCKING": "0",
+        "MCP_CONNECT_TIMEOUT_MS": "30000",
+    }
     return Invocation(argv, env, _files(request))
 
 
@@ -58,7 +72,9 @@ def _common(request: Request, *, strict: bool) -> tuple[str, ...]:
     if request.mcp is not None:
         only = ("--strict-mcp-config",) if strict else ()
         mcp = ("--mcp-config", f"{request.files_dir}/mcp.json", *only, "--allowedTools", f"mcp__{request.mcp.name}")
-    return (*flag("--model", request.model), *flag("--resume", request.resume), *request.args, *mcp)
+    named = () if request.resume else flag("--session-id", request.conversation)
+    wished = effort(request, EFFORTS, "--effort", "{}")
+    return (*flag("--model", request.model), *wished, *flag("--resume", request.resume), *named, *request.args, *mcp)
 
 
 def _env(request: Request) -> dict[str, str]:
@@ -100,4 +116,16 @@ CLAUDE = Preset(
         Dialog("Bypass Permissions mode", choose="Yes", keys=("Down", "Enter")),
     ),
     stopping=Stopping(note="Ends on SIGTERM with 143. Escape stops a turn and puts its prompt back into the composer."),
+    counts=Counts.COST,
+    login=Login(
+        "Run `claude` and type `/login`, or set ANTHROPIC_API_KEY or the token that `claude setup-token` makes.",
+        variable="CLAUDE_CONFIG_DIR",
+        root=".claude",
+        files=(".credentials.json",),
+        ask=("claude", "auth", "status"),
+        denies=r'"loggedIn":\s*false',
+        says=(r"fix external api key",),
+    ),
+    efforts=EFFORTS,
+    conversations=ConversationStore("CLAUDE_CONFIG_DIR", ".claude", "projects/*/{id}.jsonl", chosen=True),
 )

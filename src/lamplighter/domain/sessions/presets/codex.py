@@ -7,13 +7,21 @@ from lamplighter.domain.sessions.model import Dialog, Readiness
 from lamplighter.domain.sessions.presets import streams
 from lamplighter.domain.sessions.presets.model import (
     TOKEN_VARIABLE,
+    Asking,
+    ConversationStore,
+    Counts,
+    Effort,
     Invocation,
+    Login,
     Preset,
     Request,
     Stopping,
     by_mode,
+    effort,
     flag,
 )
+
+_EFFORTS = {Effort.LOW: "low", Effort.MEDIUM: "medium", Effort.HIGH: "high", Effort.MAX: "xhigh"}
 
 
 def _headless(request: Request) -> Invocation:
@@ -23,7 +31,7 @@ def _headless(request: Request) -> Invocation:
         "codex", "exec", "--skip-git-repo-check", "--json",
         *_sandbox(request), *_common(request), *resume, "--", request.prompt,
     )  # fmt: skip
-    return Invocation(argv, _env(request))
+    return Invocation(argv, fixed=_token(request))
 
 
 def _interactive(request: Request) -> Invocation:
@@ -37,7 +45,7 @@ def _interactive(request: Request) -> Invocation:
     )  # fmt: skip
     # The composer is drawn at once, but it ignores Enter until the footer names the model.
     ready = Readiness(mark=request.model) if request.model else None
-    return Invocation(argv, _env(request), takes_input=True, readiness=ready)
+    return Invocation(argv, fixed=_token(request), takes_input=True, readiness=ready)
 
 
 def _sandbox(request: Request) -> tuple[str, ...]:
@@ -50,7 +58,8 @@ def _sandbox(request: Request) -> tuple[str, ...]:
 
 
 def _common(request: Request) -> tuple[str, ...]:
-    return (*flag("--model", request.model), *request.args, *_mcp(request))
+    wished = effort(request, _EFFORTS, "-c", 'model_reasoning_effort="{}"')
+    return (*flag("--model", request.model), *wished, *request.args, *_mcp(request))
 
 
 def _mcp(request: Request) -> tuple[str, ...]:
@@ -68,7 +77,7 @@ def _mcp(request: Request) -> tuple[str, ...]:
     return tuple(word for pair in pairs for word in ("-c", pair))
 
 
-def _env(request: Request) -> dict[str, str]:
+def _token(request: Request) -> dict[str, str]:
     return {} if request.mcp is None else {TOKEN_VARIABLE: request.mcp.token}
 
 
@@ -83,8 +92,24 @@ CODEX = Preset(
     process_names=("codex", "node"),
     readiness=Readiness(delay=timedelta(seconds=3)),
     dialogs=(Dialog("Trust this folder", choose="Trust"), Dialog("Do you trust the contents", choose="Yes")),
+    asks=(
+        Asking("Would you like to run the following command?", "Press enter to confirm or esc to cancel"),
+        Asking("Would you like to make the following edits?", "Press enter to confirm or esc to cancel"),
+    ),
     stopping=Stopping(
         leaves_behind=("app-server",),
         note="Interactive Codex leaves an app server and its updater unless daemon_auto_start is off.",
+    ),
+    counts=Counts.TOKENS,
+    login=Login(
+        "Run `codex login`, or set CODEX_API_KEY.",
+        variable="CODEX_HOME",
+        root=".codex",
+        files=("auth.json", "config.toml"),
+        says=(r"refresh token was already used", r"token data is not available"),
+    ),
+    efforts=_EFFORTS,
+    conversations=ConversationStore(
+        "CODEX_HOME", ".codex", "sessions/*/*/*/rollout-*.jsonl", name=r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
     ),
 )

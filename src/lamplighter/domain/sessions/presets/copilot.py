@@ -5,15 +5,21 @@ import json
 from lamplighter.domain.sessions.model import Dialog, Readiness
 from lamplighter.domain.sessions.presets import streams
 from lamplighter.domain.sessions.presets.model import (
+    ConversationStore,
+    Effort,
     Invocation,
+    Login,
     Place,
     Preset,
     Request,
     SeedFile,
     Stopping,
     by_mode,
+    effort,
     flag,
 )
+
+_EFFORTS = {one: one.value for one in Effort}
 
 
 def _headless(request: Request) -> Invocation:
@@ -33,9 +39,10 @@ def _common(request: Request) -> tuple[str, ...]:
             "--additional-mcp-config", f"@{request.files_dir}/mcp.json", "--disable-builtin-mcps",
             f"--allow-tool={request.mcp.name}",
         )  # fmt: skip
-    resume = (f"--resume={request.resume}",) if request.resume else ()
+    resume = (f"--resume={request.resume}",) if request.resume else flag("--session-id", request.conversation)
     mode = by_mode(request, (), ("--plan",), ("--allow-all",))
-    return (*mode, *flag("--model", request.model), *resume, *request.args, *mcp)
+    wished = effort(request, _EFFORTS, "--reasoning-effort", "{}")
+    return (*mode, *flag("--model", request.model), *wished, *resume, *request.args, *mcp)
 
 
 def _files(request: Request) -> tuple[SeedFile, ...]:
@@ -65,5 +72,13 @@ COPILOT = Preset(
     process_names=("copilot", "node"),
     readiness=Readiness(prompt_prefix="❯"),  # noqa: RUF001  the sign it draws
     dialogs=(Dialog("Confirm folder trust", choose="Yes"),),
+    login=Login(
+        "Run `copilot` and type `/login`, or set GH_TOKEN.",
+        root=".copilot",
+        files=("config.json",),
+        says=(r"no authentication information found", r"bad credentials"),
+    ),
+    efforts=_EFFORTS,
+    conversations=ConversationStore("", ".copilot", "session-state/{id}", chosen=True),
     stopping=Stopping(note="Its launcher dies alone of a SIGTERM to its pid and leaves the agent running."),
 )

@@ -5,7 +5,13 @@ import json
 from lamplighter.domain.sessions.model import Readiness
 from lamplighter.domain.sessions.presets import streams
 from lamplighter.domain.sessions.presets.model import (
+    TOKEN_VARIABLE,
+    ConversationStore,
+    Counts,
+    Effort,
     Invocation,
+    Login,
+    Mode,
     Place,
     Preset,
     Request,
@@ -15,6 +21,7 @@ from lamplighter.domain.sessions.presets.model import (
     flag,
 )
 
+_EFFORTS = {one: one.value for one in Effort}
 _RECIPE = "recipe.json"
 
 
@@ -24,22 +31,24 @@ def _headless(request: Request) -> Invocation:
     A resumed session remembers its servers and refuses to be given them again.
     """
     own = ("goose", "run", *_output(), *request.args, *_session(request))
+    fixed = _mode(request) | _token(request)
     if request.resume:
-        return Invocation((*own, f"--text={request.prompt}"), _env(request))
+        return Invocation((*own, f"--text={request.prompt}"), _env(request), fixed=fixed)
     files = (SeedFile(Place.FILES, _RECIPE, json.dumps(_recipe(request))),)
-    return Invocation((*own, "--recipe", f"{request.files_dir}/{_RECIPE}"), _env(request), files)
+    recipe = ("--recipe", f"{request.files_dir}/{_RECIPE}")
+    return Invocation((*own, *recipe), _env(request), files, fixed=fixed)
 
 
 def _interactive(request: Request) -> Invocation:
     argv = ("goose", "session", *request.args, *_session(request))
-    return Invocation(argv, _env(request), takes_input=True, nudge=request.prompt)
+    return Invocation(argv, _mode(request) | _env(request), takes_input=True, nudge=request.prompt)
 
 
 def _session(request: Request) -> tuple[str, ...]:
     """The stream of goose reports no session id, so Lamplighter names the session."""
     if request.resume:
         return ("--resume", "--name", request.resume)
-    return flag("--name", request.session)
+    return flag("--name", request.conversation or request.session)
 
 
 def _output() -> tuple[str, ...]:
@@ -49,10 +58,11 @@ def _output() -> tuple[str, ...]:
 def _recipe(request: Request) -> dict[str, object]:
     extensions: list[dict[str, object]] = [{"type": "builtin", "name": "developer", "timeout": 300, "bundled": True}]
     if request.mcp is not None:
-        headers = {"Authorization": f"Bearer {request.mcp.token}"}
+        # goose keeps its servers in the database of its sessions, so the header names a variable, not the token.
+        headers = {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}
         extensions.append(
             {"type": "streamable_http", "name": request.mcp.name, "description": "tools of this run",
-             "uri": request.mcp.url, "headers": headers, "timeout": 60}
+             "uri": request.mcp.url, "headers": headers, "env_keys": [TOKEN_VARIABLE], "timeout": 60}
         )  # fmt: skip
     # `{{` and `{%` are template syntax in a recipe; with a space between the characters they are plain text.
     prompt = request.prompt.replace("{{", "{ {").replace("{%", "{ %")
@@ -60,9 +70,17 @@ def _recipe(request: Request) -> dict[str, object]:
 
 
 def _env(request: Request) -> dict[str, str]:
-    mode = by_mode(request, ("approve",), ("chat",), ("auto",))[0]
-    env = {"GOOSE_MODE": mode, "GOOSE_DISABLE_KEYRING": "1", "GOOSE_TELEMETRY_ENABLED": "false"}
-    return env | ({"GOOSE_MODEL": request.model} if request.model else {})
+    env = {"GOOSE_DISABLE_KEYRING": "1", "GOOSE_TELEMETRY_ENABLED": "false"}
+    env |= {"GOOSE_MODEL": request.model} if request.model else {}
+    return env | ({"GOOSE_THINKING_EFFORT": _EFFORTS[request.effort]} if request.effort is not None else {})
+
+
+def _token(request: Request) -> dict[str, str]:
+    return {} if request.mcp is None else {TOKEN_VARIABLE: request.mcp.token}
+
+
+def _mode(request: Request) -> dict[str, str]:
+    return {"GOOSE_MODE": by_mode(request, ("approve",), ("chat",), ("auto",))[0]}
 
 
 GOOSE = Preset(
@@ -77,5 +95,24 @@ GOOSE = Preset(
     readiness=Readiness(mark="Enter to send"),
     stopping=Stopping(
         note="Says `complete` and exits 0 after errors, too; asking for approval headless ends it with 1."
+    ),
+    refuses={
+        Mode.APPROVAL: "goose asks for approval on a terminal only, and ends when there is none",
+        Mode.PLAN: "goose in chat mode calls no tool at all, so it cannot complete a run",
+    },
+    counts=Counts.TOKENS,
+    login=Login(
+        "Run `goose configure`, or set GOOSE_PROVIDER and its key.",
+        root=".config/goose",
+        files=("config.yaml", "secrets.yaml"),
+    ),
+    efforts=_EFFORTS,
+    named=True,
+    conversations=ConversationStore(
+        "XDG_DATA_HOME",
+        ".local/share",
+        "goose/sessions/sessions.db",
+        chosen=True,
+        query="SELECT name FROM sessions WHERE name = :id LIMIT 1",
     ),
 )

@@ -1,12 +1,14 @@
 """Reads the lines of JSON that programs print, ignoring everything else they print."""
 
 import json
+import re
 from typing import Any
 
 from lamplighter.domain.sessions.transcript import Failed, Parsed, SessionEvent, Text, Usage
 from lamplighter.kit import json_text
 
 DETAIL = 500
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_]|[ -/]+[0-~])")
 Json = dict[str, Any]
 
 
@@ -24,8 +26,13 @@ def json_line(line: str) -> Json | None:
 
 def plain(line: str) -> Parsed:
     """The parser for programs that print only text: every line that is not blank is a Text event."""
-    text = line.rstrip("\r\n")
+    text = without_escapes(line).rstrip("\r\n")
     return Parsed((Text(text),) if text.strip() else ())
+
+
+def without_escapes(text: str) -> str:
+    """`text` without the codes that colour it, move the cursor or set a title."""
+    return _ESCAPE.sub("", text)
 
 
 def text(value: object) -> str:

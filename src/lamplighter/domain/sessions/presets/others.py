@@ -3,10 +3,14 @@
 import json
 from datetime import timedelta
 
-from lamplighter.domain.sessions.model import Readiness
+from lamplighter.domain.sessions.model import Dialog, Readiness
 from lamplighter.domain.sessions.presets import claude_stream, streams
 from lamplighter.domain.sessions.presets.model import (
+    Counts,
+    Effort,
     Invocation,
+    Login,
+    Mirror,
     Mode,
     Place,
     Preset,
@@ -15,6 +19,7 @@ from lamplighter.domain.sessions.presets.model import (
     Stopping,
     Writing,
     by_mode,
+    effort,
     flag,
 )
 
@@ -26,23 +31,24 @@ def _bearer(request: Request) -> dict[str, str]:
 # ── Cline ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_CLINE_EFFORTS = {Effort.LOW: "low", Effort.MEDIUM: "medium", Effort.HIGH: "high", Effort.MAX: "xhigh"}
+_CLINE_SERVERS = "CLINE_MCP_SETTINGS_PATH"
+
+
 def _cline(request: Request, *words: str, takes_input: bool) -> Invocation:
     mode = by_mode(request, ("--auto-approve", "false"), ("--plan",), ("--auto-approve", "true"))
     resume = flag("--id", request.resume)
     # Cline would take a prompt of one word for a command, so a space is added.
     prompt = ("--", request.prompt if " " in request.prompt else f"{request.prompt} ") if request.prompt else ()
-    argv = ("cline", *words, *mode, *flag("--model", request.model), *resume, *request.args, *prompt)
-    return Invocation(argv, {}, _cline_files(request), takes_input=takes_input)
-
-
-def _cline_files(request: Request) -> tuple[SeedFile, ...]:
-    """Cline reads servers only from its home, so two runs at the same time must not share a home."""
+    wished = effort(request, _CLINE_EFFORTS, "--thinking", "{}")
+    argv = ("cline", *words, *mode, *flag("--model", request.model), *wished, *resume, *request.args, *prompt)
     if request.mcp is None:
-        return ()
+        return Invocation(argv, takes_input=takes_input)
     server = {"type": "streamableHttp", "url": request.mcp.url, "headers": _bearer(request)}
     content = json.dumps({"mcpServers": {request.mcp.name: server}})
-    path = ".cline/data/settings/cline_mcp_settings.json"
-    return (SeedFile(Place.HOME, path, content, Writing.MERGE_JSON),)
+    files = (SeedFile(Place.FILES, "mcp.json", content, base=request.env.get(_CLINE_SERVERS, "")),)
+    own = {_CLINE_SERVERS: f"{request.files_dir}/mcp.json"}
+    return Invocation(argv, {}, files, fixed=own, takes_input=takes_input)
 
 
 CLINE = Preset(
@@ -54,9 +60,15 @@ CLINE = Preset(
     parse=streams.cline,
     keys=("CLINE_API_KEY",),
     process_names=("cline", "node"),
-    readiness=Readiness(delay=timedelta(seconds=8)),
+    readiness=Readiness(mark="Ask anything"),
+    dialogs=(Dialog("Try ClinePass", keys=("Escape",)),),
     can_resume=False,  # it accepts an id, but its stream does not report one
     stopping=Stopping(leaves_behind=("--cline-hub-daemon",), note="Its hub outlives it in a session of its own."),
+    merges=(_CLINE_SERVERS,),
+    refuses={Mode.APPROVAL: "Cline without a terminal refuses every tool that needs an approval"},
+    counts=Counts.COST,
+    login=Login("Run `cline auth`.", root=".cline/data", files=("settings/providers.json", "secrets.json")),
+    efforts=_CLINE_EFFORTS,
 )
 
 # ── OpenHands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -68,15 +80,23 @@ def _openhands(request: Request, *words: str, takes_input: bool) -> Invocation:
         env["LLM_MODEL"] = request.model
     resume = flag("--resume", request.resume)
     argv = ("openhands", *words, *resume, *request.args, *flag("-t", request.prompt))
-    return Invocation(argv, env, _openhands_files(request), takes_input=takes_input)
-
-
-def _openhands_files(request: Request) -> tuple[SeedFile, ...]:
     if request.mcp is None:
-        return ()
+        return Invocation(argv, env, takes_input=takes_input)
     server = {"url": request.mcp.url, "transport": "http", "headers": _bearer(request)}
     content = json.dumps({"mcpServers": {request.mcp.name: server}})
-    return (SeedFile(Place.HOME, ".openhands/mcp.json", content, Writing.MERGE_JSON),)
+    theirs = request.env.get(_OPENHANDS_HOME) or ".openhands"
+    return Invocation(
+        argv,
+        env,
+        (SeedFile(Place.FILES, "openhands/mcp.json", content, base=f"{theirs}/mcp.json"),),
+        mirrors=(Mirror(theirs, "openhands", own=("mcp.json",), shared=("conversations",)),),
+        fixed={_OPENHANDS_HOME: f"{request.files_dir}/openhands"},
+        takes_input=takes_input,
+    )
+
+
+_OPENHANDS_HOME = "OPENHANDS_PERSISTENCE_DIR"
+_ALWAYS_FULL = "OpenHands without a terminal always has full access"
 
 
 OPENHANDS = Preset(
@@ -92,6 +112,9 @@ OPENHANDS = Preset(
     stopping=Stopping(
         leaves_behind=("tmux -L openhands",), note="Exits 0 on errors; keeps a tmux server of its own for its shells."
     ),
+    merges=(_OPENHANDS_HOME,),
+    refuses={Mode.APPROVAL: _ALWAYS_FULL, Mode.PLAN: _ALWAYS_FULL},
+    login=Login("Set LLM_MODEL and LLM_API_KEY, or run `openhands` once.", variable=_OPENHANDS_HOME, root=".openhands"),
 )
 
 # ── Cursor ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -113,7 +136,7 @@ def _cursor_files(request: Request) -> tuple[SeedFile, ...]:
         return ()
     server = {"url": request.mcp.url, "headers": _bearer(request)}
     content = json.dumps({"mcpServers": {request.mcp.name: server}})
-    return (SeedFile(Place.WORK, ".cursor/mcp.json", content, Writing.MERGE_JSON),)
+    return (SeedFile(Place.WORK, ".cursor/mcp.json", content, Writing.ENTRY),)
 
 
 CURSOR = Preset(
@@ -127,6 +150,7 @@ CURSOR = Preset(
     process_names=("cursor-agent", "node"),
     readiness=Readiness(delay=timedelta(seconds=5)),
     tried=False,
+    login=Login("Run `cursor-agent login`, or set CURSOR_API_KEY.", root=".cursor"),
 )
 
 # ── Amp ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,6 +182,8 @@ AMP = Preset(
     process_names=("amp", "node"),
     readiness=Readiness(delay=timedelta(seconds=5)),
     tried=False,
+    refuses={Mode.PLAN: "Amp has no mode in which it only plans"},
+    login=Login("Run `amp login`, or set AMP_API_KEY.", root=".local/share/amp", files=("secrets.json",)),
 )
 
 # ── aider and the shell ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,9 +192,12 @@ _AIDER = ("aider", "--no-check-update", "--no-analytics", "--no-show-model-warni
 
 
 def _aider(request: Request, *words: str, takes_input: bool, nudge: str = "") -> Invocation:
+    """It would ask the internet for prices at every start unless it is told to use those it brings along."""
     mode = by_mode(request, (), ("--chat-mode", "ask"), ("--yes-always",))
-    argv = (*_AIDER, *mode, *flag("--model", request.model), *request.args, *words)
-    return Invocation(argv, takes_input=takes_input, nudge=nudge)
+    # Outside a repository, and told to agree to everything, it would make one of the directory it works in.
+    git = () if request.in_repository else ("--no-git",)
+    argv = (*_AIDER, *git, *mode, *flag("--model", request.model), *request.args, *words)
+    return Invocation(argv, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}, takes_input=takes_input, nudge=nudge)
 
 
 AIDER = Preset(
@@ -183,7 +212,8 @@ AIDER = Preset(
     readiness=Readiness(prompt_prefix=">"),
     has_mcp=False,
     can_resume=False,
-    stopping=Stopping(note="Has no tools: it cannot complete a run by itself. Retries a dead endpoint for minutes."),
+    stopping=Stopping(note="Retries a dead endpoint for minutes."),
+    no_runs="aider calls no tools and runs no commands by itself, so it cannot complete a run",
 )
 
 SHELL = Preset(
@@ -195,4 +225,5 @@ SHELL = Preset(
     parse=streams.shell,
     has_mcp=False,
     can_resume=False,
+    refuses=dict.fromkeys((Mode.APPROVAL, Mode.PLAN), "a shell does what it is told"),
 )

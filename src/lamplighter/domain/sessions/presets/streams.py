@@ -1,6 +1,19 @@
 """Parsers for the output streams of the other programs, one function each."""
 
-from lamplighter.domain.sessions.presets.lines import Json, detail, failure, items, json_line, plain, table, text, usage
+import re
+
+from lamplighter.domain.sessions.presets.lines import (
+    Json,
+    detail,
+    failure,
+    items,
+    json_line,
+    plain,
+    table,
+    text,
+    usage,
+    without_escapes,
+)
 from lamplighter.domain.sessions.transcript import Failed, Parsed, SessionEvent, Text, ToolEnded, ToolStarted, TurnEnded
 
 
@@ -54,7 +67,7 @@ def gemini(line: str) -> Parsed:
     session_id = text(found.get("session_id"))
     match found.get("type"):
         case "message" if found.get("role") == "assistant" and found.get("content"):
-            return Parsed((Text(text(found.get("content"))),), session_id)
+            return Parsed((Text(text(found.get("content"))),), session_id, is_piece=bool(found.get("delta")))
         case "tool_use":
             started = ToolStarted(
                 text(found.get("tool_id")), text(found.get("tool_name")), detail(found.get("parameters"))
@@ -95,8 +108,16 @@ def opencode(line: str) -> Parsed:
             return Parsed((*used, *ended), session_id)
         case "error":
             wrong = table(found.get("error"))
-            return Parsed(failure(table(wrong.get("data")).get("message") or wrong or found.get("message")), session_id)
+            return Parsed(_opencode_error(wrong) or failure(found.get("message")), session_id)
     return Parsed((), session_id)
+
+
+def _opencode_error(wrong: Json) -> tuple[SessionEvent, ...]:
+    data = table(wrong.get("data"))
+    status = f" (status {data['statusCode']})" if isinstance(data.get("statusCode"), int) else ""
+    return tuple(
+        Failed(event.message + status) for event in failure(data.get("message") or wrong) if isinstance(event, Failed)
+    )
 
 
 def _opencode_tool(part: Json) -> tuple[SessionEvent, ...]:
@@ -112,7 +133,9 @@ def goose(line: str) -> Parsed:
     match found.get("type"):
         case "message":
             message = table(found.get("message"))
-            return Parsed(tuple(event for block in items(message.get("content")) for event in _goose(message, block)))
+            events = tuple(event for block in items(message.get("content")) for event in _goose(message, block))
+            # It prints an answer piece by piece as it arrives, each piece as a message of its own.
+            return Parsed(events, is_piece=bool(events) and all(isinstance(event, Text) for event in events))
         case "error":
             return Parsed(failure(found.get("error") or found.get("message")))
         case "complete":
@@ -121,11 +144,18 @@ def goose(line: str) -> Parsed:
     return Parsed()
 
 
+_GOOSE_FAILED = "Ran into this error: "  # a failure of the service, which it tells as if the model had said it
+
+
 def _goose(message: Json, block: Json) -> tuple[SessionEvent, ...]:
     tool_id = text(block.get("id"))
     match block.get("type"):
+        case "text" if message.get("role") == "assistant" and text(block.get("text")).startswith(_GOOSE_FAILED):
+            return (Failed(text(block.get("text"))),)
         case "text" if message.get("role") == "assistant" and block.get("text"):
             return (Text(text(block.get("text"))),)
+        case "error":
+            return failure(block.get("message"))
         case "toolRequest":
             call = table(table(block.get("toolCall")).get("value"))
             return (ToolStarted(tool_id, text(call.get("name")), detail(call.get("arguments"))),)
@@ -168,8 +198,10 @@ def cline(line: str) -> Parsed:
         case ("agent_event", "content_start", "tool"):
             events = (ToolStarted(_cline_id(event), text(event.get("toolName")), detail(event.get("input"))),)
         case ("agent_event", "content_end", "tool"):
-            gave = event.get("error") or event.get("output")
-            events = (ToolEnded(_cline_id(event), not event.get("error"), detail(gave)),)
+            output = table(event.get("output"))
+            gave = event.get("error") or output.get("content") or event.get("output")
+            ok = not event.get("error") and not output.get("isError")
+            events = (ToolEnded(_cline_id(event), ok, detail(gave)),)
         case ("agent_event", "error", _):
             events = failure(event.get("error") or event.get("message"))
         case ("error", _, _):
@@ -192,9 +224,14 @@ def _cline_result(found: Json) -> tuple[SessionEvent, ...]:
     return (*used, TurnEnded(reason == "completed", reason))
 
 
+_CONVERSATION = re.compile(r"^Conversation ID:\s+([0-9a-f-]{32,36})\s*$")
+
+
 def openhands(line: str) -> Parsed:
-    """One JSON object per line, between lines of coloured text that add no information."""
+    """One JSON object per line, between lines of coloured text, of which one names the conversation at the end."""
     found = json_line(line) or {}
+    if named := _CONVERSATION.search(without_escapes(line)):
+        return Parsed(session_id=named[1])
     call_id = text(found.get("tool_call_id"))
     match found.get("kind"):
         case "MessageEvent" if found.get("source") == "agent":

@@ -1,0 +1,74 @@
+"""Slack's Web API over HTTP."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from lamplighter.adapters.slack.socket_mode import can_listen
+from lamplighter.kit import json_text
+from lamplighter.kit.errors import Unavailable
+from lamplighter.ports.messenger import NotTaken
+from lamplighter.ports.slack import Method, SlackLimited, SlackRefused
+
+VARIABLE = "LAMP_SLACK_API_URL"
+"""The variable of the environment with another address of the Web API, as of a proxy."""
+ADDRESS = "https://slack.com/api/"
+SECONDS = 10.0
+LONGEST_WAIT = timedelta(minutes=5)
+_FORMS = frozenset({Method.HISTORY, Method.REPLIES, Method.USER})
+"""What Slack takes as a form only."""
+_TOO_MANY = 429
+_FAULTS = 500
+
+
+@dataclass(frozen=True)
+class SlackWebApi:
+    """`address` ends with a slash."""
+
+    address: str = ADDRESS
+    seconds: float = SECONDS
+
+    @staticmethod
+    def of(env: Mapping[str, str]) -> "SlackWebApi":
+        return SlackWebApi(f"{(env.get(VARIABLE) or ADDRESS).rstrip('/')}/")
+
+    def can_listen(self) -> bool:
+        return can_listen()
+
+    async def call(self, method: str, token: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        import httpx2  # takes long to import, and few processes send anything
+
+        headers = {"authorization": f"Bearer {token}", "user-agent": "lamplighter"}
+        given: dict[str, Any] = {"data": dict(args)} if method in _FORMS else {"json": dict(args)}
+        try:
+            async with httpx2.AsyncClient(timeout=self.seconds, follow_redirects=False) as client:
+                answer = await client.post(f"{self.address}{method}", headers=headers, **given)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise NotTaken(f"Slack cannot be reached: {error}.", hint="Check the city's way out.") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            told = f"Slack gave no answer to {method}: {type(error).__name__}."
+            raise Unavailable(told, hint="It is not known whether it was taken.") from error
+        if answer.status_code == _TOO_MANY:
+            raise SlackLimited(method, _wait(answer.headers.get("retry-after", "")))
+        if answer.status_code >= _FAULTS:
+            told = f"Slack answered {method} with {answer.status_code}."
+            raise Unavailable(told, hint="It is not known whether it was taken.")
+        return _read(method, answer.status_code, answer.text)
+
+
+def _read(method: str, status: int, text: str) -> Mapping[str, Any]:
+    try:
+        found = json_text.parse(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unavailable(f"What answered {method} with {status} is not Slack's API.", hint=f"Check {VARIABLE}.")
+    if found.get("ok") is not True:
+        raise SlackRefused(method, str(found.get("error", status))[:100])
+    return found
+
+
+def _wait(text: str) -> timedelta:
+    seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 30
+    return min(timedelta(seconds=max(seconds, 1)), LONGEST_WAIT)

@@ -1,0 +1,185 @@
+"""How automations are shown to a person: in lists, one in full, when they fire, and what was done to them."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamplighter.cli import output, words
+from lamplighter.cli.operations import Show
+from lamplighter.cli.output import Col
+from lamplighter.cli.policies import policy_words
+from lamplighter.kit.shapes import to_json
+
+if TYPE_CHECKING:
+    from lamplighter.services.automations.cursors import CursorView, KeepCursor
+    from lamplighter.services.automations.notes import KeepNotes, NotesView
+    from lamplighter.services.automations.queries import ListAutomations
+    from lamplighter.services.automations.views import (
+        AutomationDeleted,
+        AutomationView,
+        ExplanationView,
+        FiringView,
+        SuspensionView,
+        TriggerEventView,
+    )
+
+
+def listed(found: "list[AutomationView]", ask: "ListAutomations") -> None:
+    columns = {
+        "NAME": "scoped_name", "STATE": Col("standing", "state"), "FIRES": "fires", "NEXT": Col("next", "when"),
+        "LAST": Col("last", "when"), "ACTION": "does",
+    }  # fmt: skip
+    rows = [{"scoped_name": one.scoped_name} | _at_a_glance(one) for one in found]
+    output.table(rows, columns, empty="No automations. `lamp automation templates` shows where to start.")
+    if len(found) == ask.limit:
+        click.echo(f"These are {ask.limit}; `--after {found[-1].scoped_name}` shows what follows.", err=True)
+
+
+def shown(one: "AutomationView", _ask: Any) -> None:
+    peek = _at_a_glance(one)
+    output.fields(
+        {},
+        {
+            "Automation": one.scoped_name,
+            "Description": one.description,
+            "State": output.state(peek["standing"], f": {one.disabled_reason}" if one.disabled_reason else ""),
+            "Fires": peek["fires"],
+            "Next": peek["next"],
+            "Last fired": peek["last"],
+            "Action": _action(one.action, whole=True),
+            "Policies": "\n".join(policy_words(one.policies)),
+            "Time zone": one.timezone,
+            "Failures": f"{words.counted(one.failures, 'failure')} in a row" if one.failures else None,
+            "Source": one.path or _SOURCES.get(one.source, one.source),
+            "Problems": "\n".join(one.problems),
+        },
+    )
+
+
+_SOURCES = {"api": "made by a command", "agent": "made by an agent"}
+
+
+def show_times(found: "list[FiringView]", _ask: Any = None) -> None:
+    rows = [to_json(one) for one in found]
+    if not output.wants_json():
+        rows = [row | {"when": _clock_time(row["local"])} for row in rows]
+    columns = {
+        "WHEN": Col("when", "word"), "ZONE": Col("zone", spare=1), "LEFT": Col("at", "when"), "NAME": "scoped_name",
+        "TRIGGER": "trigger",
+    }  # fmt: skip
+    output.table(rows, columns, empty="Nothing timed is due in that span.")
+
+
+def _clock_time(local: str) -> str:
+    """Such as `Mon 2026-11-23 09:00`; the zone stands beside it."""
+    at = datetime.fromisoformat(local)
+    return f"{at:%a %Y-%m-%d %H:%M:%S}".removesuffix(":00")
+
+
+def explained(found: "ExplanationView", _ask: Any) -> None:
+    output.text(words.shortened("\n".join(found.sentences)))
+
+
+def shown_history(found: "list[TriggerEventView]", _ask: Any) -> None:
+    columns = {
+        "WHEN": Col("last_at", "when"), "TRIGGER": "trigger", "STATUS": Col("status", "state"), "REASON": "reason",
+        "TIMES": Col("times", "number"), "RUN": Col("run", "word"), "RUN'S STATE": Col("run_state", "state"),
+    }  # fmt: skip
+    rows = [
+        to_json(one) | {"reason": words.reason(one.reason, one.status), "times": one.count if one.count > 1 else None}
+        for one in found
+    ]
+    output.table(rows, columns, empty="Nothing has fired it yet.")
+
+
+def tell_suspension(found: "SuspensionView", _ask: Any) -> None:
+    word = "suspended" if found.suspended else "not suspended"
+    click.echo(f"{found.scoped_name} is {word} now." if found.changed else f"{found.scoped_name} was {word} already.")
+
+
+def tell_deleted(gone: "AutomationDeleted", _ask: Any) -> None:
+    click.echo(f"Deleted {gone.scoped_name}.")
+
+
+def tells(verb: str) -> Show:
+    """Say in a sentence what was done, and what is left to do."""
+
+    def tell(one: "AutomationView", _ask: Any = None) -> None:
+        peek = _at_a_glance(one)
+        text = f"{verb} {one.scoped_name}: {peek['fires']} ({words.state(peek['standing'])})."
+        if not one.enabled:
+            text += f"\nIt fires once enabled: `lamp automation enable {one.scoped_name}`."
+        output.record(to_json(one), text)
+        _note_missing(one)
+
+    return tell
+
+
+def _note_missing(one: "AutomationView") -> None:
+    """Say that its runs would fail for want of a program; the program may still be installed before one fires."""
+    from lamplighter.app.missing_programs import missing_program
+    from lamplighter.cli.base import city, remote
+
+    missing = None if remote() else missing_program(city(), one.action)
+    if missing is not None:
+        output.note(f"{missing} Runs of {one.scoped_name} on this machine fail until that is mended.")
+
+
+def shown_cursor(found: "CursorView", ask: "KeepCursor") -> None:
+    if ask.set is not None:
+        click.echo(f"The cursor of {found.automation} is at {found.value}.")
+    elif found.value is None:
+        click.echo(f"The cursor of {found.automation} has no value yet.")
+    else:
+        output.text(found.value)
+
+
+def shown_notes(found: "NotesView", ask: "KeepNotes") -> None:
+    if ask.text is not None:
+        click.echo(f"The notes of {found.automation} are at version {found.version}.")
+    elif found.version == 0:
+        click.echo(f"{found.automation} has no notes.")
+    else:
+        click.echo(output.plain(found.text))
+        click.echo(
+            f"\nVersion {found.version}, by {found.written_by}, {output.local_time(found.written_at)}.", err=True
+        )
+
+
+def _at_a_glance(one: "AutomationView") -> dict[str, Any]:
+    times = [trigger.next_due_at for trigger in one.triggers if trigger.next_due_at]
+    last = [trigger.last_fired_at for trigger in one.triggers if trigger.last_fired_at]
+    return {
+        "standing": _standing(one),
+        "fires": "; ".join(trigger.human_schedule or trigger.kind for trigger in one.triggers),
+        "does": _action(one.action),
+        "next": min(times) if times and _standing(one) == "on" else None,
+        "last": max(last) if last else None,
+    }
+
+
+def _standing(one: "AutomationView") -> str:
+    if one.problems:
+        return "broken"
+    if one.skipped:
+        return "skipped"
+    if one.suspended:
+        return "suspended"
+    return "on" if one.enabled else "disabled"
+
+
+def _action(action: Mapping[str, Any] | None, *, whole: bool = False) -> str:
+    if action is None:
+        return ""
+    kind = action["kind"]
+    keys = {"exec": ("command", "exec"), "formula": ("formula", "name"), "agent": ("prompt",)}[kind]
+    first = str(next((action[key] for key in keys if action.get(key)), ""))
+    return f"{kind}: {first if whole else ' '.join(_its_own(first).split())}"
+
+
+def _its_own(script: str) -> str:
+    """A script without the lines that a crontab's jobs begin with, so that their commands can be told apart."""
+    before, begins, own = f"\n{script}".rpartition("\ncd\n")
+    return own if begins and all(line.startswith("export ") for line in before.split("\n") if line) else script

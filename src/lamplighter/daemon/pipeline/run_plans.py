@@ -1,0 +1,45 @@
+"""How a run is carried out, read anew from the configuration that is in force."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.domain.city.run_plan import CannotRun, RunPlan
+from lamplighter.domain.runs.model import Run
+from lamplighter.domain.secrets import SecretLocked, SecretUnknown
+from lamplighter.kit import log
+from lamplighter.ports.run_workshop import RunWorkshop
+from lamplighter.services.runs import planning
+from lamplighter.store.tx import Store
+
+
+@dataclass(frozen=True)
+class RunPlans:
+    store: Store
+    active: ActiveConfig
+    workshop: RunWorkshop
+
+    async def plan(self, row: Run, *, instead: bool = False) -> RunPlan:
+        """The run's plan, with the fallback `instead` of what is named first. Raises CannotRun."""
+        chosen = await self.store.read(planning.chosen, row)
+        # In a thread: it searches PATH for programs, and PATH may include slow disks.
+        plan = await asyncio.to_thread(
+            planning.plan_of, self.active.city, row, chosen, self.workshop.installed, instead=instead
+        )
+        return replace(plan, env=await self.opened(plan.env))
+
+    async def opened(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Raises CannotRun for a secret that is not there or cannot be opened."""
+        try:
+            return await self.active.secrets.opened(env)
+        except (SecretUnknown, SecretLocked) as error:
+            raise CannotRun(error.reason, error.message, hint=error.hint) from error
+
+    async def plan_if_any(self, row: Run) -> RunPlan | None:
+        """None if the run can no longer be planned: its session goes on even if its configuration changed meanwhile."""
+        try:
+            return await self.plan(row)
+        except CannotRun as error:
+            log.get().warning("run.plan_gone", run=row.id, error=error.message)
+            return None

@@ -1,0 +1,220 @@
+"""What is done in Slack from the outbox: queued calls, people who were not known, threads that are told on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.domain.delivery.effects import Absent, Answer, CannotAsk, Effect, Found
+from lamplighter.domain.delivery.outbox import Item, ItemKind
+from lamplighter.domain.slack.events import Said, Stop
+from lamplighter.domain.slack.messages import parts
+from lamplighter.kit.clock import Clock
+from lamplighter.kit.crash import CrashPoint, crash_point
+from lamplighter.kit.errors import LampError, UsageError
+from lamplighter.kit.ids import IdSource
+from lamplighter.kit.records import changed
+from lamplighter.kit.shapes import from_json
+from lamplighter.ports.messenger import NotTaken
+from lamplighter.ports.slack import Dial, Method, SlackCalls, SlackRefused
+from lamplighter.services import effects, outbox
+from lamplighter.services.context import Configured, Context, acting
+from lamplighter.services.slack import conversing, pressing, stopping, telling
+from lamplighter.services.slack.installing import SlackUnknown
+from lamplighter.services.slack.workspaces import Workspaces
+from lamplighter.store.slack import Thread
+from lamplighter.store.tx import Store, Tx
+
+IN_SLACK = frozenset({ItemKind.SLACK_CALL, ItemKind.SLACK_PRESS, ItemKind.SLACK_FOLLOW})
+COALESCED = timedelta(seconds=1)
+"""What an agent says within so long is told at once."""
+DONE_ALREADY = frozenset({"already_reacted", "no_reaction", "message_not_found", "cant_update_message"})
+"""Refusals after which there is nothing left to be done."""
+
+
+@dataclass(frozen=True)
+class SlackOutside:
+    workspaces: Workspaces
+    calls: SlackCalls
+    dial: Dial | None = None
+    """Opens sockets for Socket Mode; None where what they need is not installed."""
+
+
+@dataclass(frozen=True)
+class SlackHandlers:
+    store: Store
+    clock: Clock
+    ids: IdSource
+    active: ActiveConfig
+    outside: SlackOutside
+    actor: str
+
+    async def handle(self, item: Item, kind: ItemKind) -> None:
+        if kind is ItemKind.SLACK_CALL:
+            await self.call(item)
+        elif kind is ItemKind.SLACK_FOLLOW:
+            await self.follow(item)
+        else:
+            await self.press(item)
+
+    async def call(self, item: Item) -> None:
+        """May be repeated: it is made at least once."""
+        args = item.payload.get("args")
+        if await self.store.read(pressing.is_over, item.payload):
+            await self.store.transact(outbox.done, item, self.clock.now())
+            return
+        try:
+            workspace = await self.outside.workspaces.of(item.payload["team"])
+            await self.outside.calls.call(
+                item.payload["method"], workspace.token, args if isinstance(args, dict) else {}
+            )
+        except SlackUnknown:  # removed meanwhile: nobody is to be told anything there
+            pass
+        except LampError as error:
+            if not isinstance(error, SlackRefused) or error.error not in DONE_ALREADY:
+                await self._not_now(item, error)
+                return
+        await self.store.transact(outbox.done, item, self.clock.now())
+
+    async def press(self, item: Item) -> None:
+        """Ask Slack who pressed, then carry the press out."""
+        try:
+            heard = _heard(item)
+        except UsageError as error:
+            await self._failed(item, error.message)
+            return
+        try:
+            workspace = await self.outside.workspaces.of(heard.team)
+            said = await self.outside.calls.call(Method.USER, workspace.token, {"user": heard.person})
+        except SlackUnknown:
+            await self.store.transact(outbox.done, item, self.clock.now())
+            return
+        except SlackRefused as error:
+            if error.retry_after is not None:
+                await self._not_now(item, error)
+                return
+            said = {}
+        user = said.get("user")
+        ctx = self.context()
+        if isinstance(user, dict):
+            await self.store.transact(pressing.known_by_email, heard.team, heard.person, user, ctx)
+        if isinstance(heard, pressing.Press):
+            await pressing.press(self.store, heard, ctx, asked=True, settle=_settle(item))
+        elif isinstance(heard, Stop):
+            await stopping.stop(self.store, heard, ctx, asked=True, settle=_settle(item))
+        else:
+            await conversing.speak(self.store, heard, ctx, asked=True, settle=_settle(item))
+
+    # ── threads ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def follow(self, item: Item) -> None:
+        """Tell in a thread what is new there, then look again until its run has ended.
+
+        May be repeated: how far it was told is on record, and a message whose answer was lost is looked for.
+        """
+        seen = await self.store.read(telling.look, item.payload["thread"])
+        try:
+            workspace = None if seen is None else await self.outside.workspaces.of(seen.thread.team)
+        except SlackUnknown:
+            workspace = None
+        if seen is None or workspace is None:
+            await self.store.transact(outbox.done, item, self.clock.now())
+            return
+        try:
+            await self._told(item, seen, workspace.token)
+        except LampError as error:
+            await self._not_now(item, error)
+
+    async def _told(self, item: Item, seen: telling.Look, token: str) -> None:
+        if seen.step is not None:
+            thread = await self._written(seen.step, token)
+            await self.store.transact(telling.told, item, thread)
+            await self.later(item, COALESCED)
+            return
+        if seen.run is not None and not seen.ends:
+            await self.later(item, COALESCED)
+            return
+        last = "" if seen.run is None else telling.last_words(seen.run, spoke=bool(seen.thread.said))
+        for number, part in enumerate(parts(last)):
+            await self._posted(seen.thread, f"{seen.thread.id}:{seen.thread.run}:last:{number}", part, token)
+        await self.store.transact(telling.finish, item, seen.thread.id, self.context())
+
+    async def _written(self, step: telling.Step, token: str) -> Thread:
+        """Edit the message of the thread, or post it where there is none yet; the thread once that is told."""
+        thread = step.thread
+        if thread.message:
+            args = {"channel": thread.channel, "ts": thread.message, "text": step.text}
+            await self.outside.calls.call(Method.UPDATE, token, args)
+            return step.after
+        # By where the message begins: a second try may have more to say, and it is the same message.
+        effect = f"{thread.id}:{thread.run}:{thread.session}:{thread.number}:{len(thread.said)}"
+        posted = await self._posted(thread, effect, step.text, token)
+        return step.after if step.closes else changed(step.after, message=posted)
+
+    async def _posted(self, thread: Thread, effect: str, text: str, token: str) -> str:
+        """Post it once, and return the id of the message; one whose answer was lost is looked for in the thread."""
+
+        async def send(_effect: Effect) -> Mapping[str, Any]:
+            metadata = {"event_type": "lamp_turn", "event_payload": {"effect": effect}}
+            args = {"channel": thread.channel, "thread_ts": thread.thread, "text": text, "metadata": metadata}
+            crash_point(CrashPoint.TURN_BEFORE_POST)
+            try:
+                said = await self.outside.calls.call(Method.POST, token, args)
+            except NotTaken as error:
+                raise effects.Refused(error.message, hint=error.hint) from error
+            crash_point(CrashPoint.TURN_AFTER_POST)
+            return {"ts": said.get("ts", "")}
+
+        async def look(_effect: Effect) -> Answer:
+            args = {"channel": thread.channel, "ts": thread.thread, "limit": 1000, "include_all_metadata": "true"}
+            try:
+                said = await self.outside.calls.call(Method.REPLIES, token, args)
+            except SlackRefused as error:
+                if error.retry_after is not None:
+                    raise
+                return CannotAsk()
+            for one in said.get("messages", ()):
+                if ((one.get("metadata") or {}).get("event_payload") or {}).get("effect") == effect:
+                    args = {"channel": thread.channel, "ts": one.get("ts", ""), "text": text}
+                    await self.outside.calls.call(Method.UPDATE, token, args)  # there may be more to say by now
+                    return Found({"ts": one.get("ts", "")})
+            return CannotAsk() if said.get("has_more") else Absent()
+
+        ledger = effects.Ledger(self.store, self.clock)
+        done = await ledger.once(f"slack:{effect}", "slack", {"text": effect}, run=thread.run, send=send, look=look)
+        return str(done.get("ts", ""))
+
+    async def _not_now(self, item: Item, error: LampError) -> None:
+        cause = error.__cause__ if isinstance(error, effects.Refused) else error
+        wait = cause.retry_after if isinstance(cause, NotTaken) else None
+        if wait is None:
+            raise error
+        await self.later(item, wait)
+
+    async def later(self, item: Item, wait: timedelta) -> None:
+        now = self.clock.now()
+        await self.store.transact(outbox.later, item, now + wait, now)
+
+    async def _failed(self, item: Item, why: str) -> None:
+        await self.store.transact(outbox.failed, item, why, permanent=True, ctx=self.context())
+
+    def context(self) -> Context:
+        made = acting(self.actor, self.clock.now(), self.ids)
+        return changed(made, configured=Configured(self.active.city, self.active.rules))
+
+
+def _heard(item: Item) -> pressing.Press | Said | Stop:
+    """Raises UsageError."""
+    if "stop" in item.payload:
+        return from_json(Stop, item.payload["stop"], strict=False)
+    if "said" in item.payload:
+        return from_json(Said, item.payload["said"], strict=False)
+    return from_json(pressing.Press, item.payload.get("press") or {}, strict=False)
+
+
+def _settle(item: Item) -> pressing.Settle:
+    def settle(tx: Tx, ctx: Context) -> None:
+        outbox.done(tx, item, ctx.now)
+
+    return settle

@@ -1,0 +1,100 @@
+"""What an automation names outside its own definition: configurations, a preset, a formula, a pool, a rig."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lamplighter.domain.automations.model import AgentAction, Automation, Formula, Webhook
+from lamplighter.domain.automations.reading import Problem
+from lamplighter.domain.delivery_fields import Provider, filters_of
+from lamplighter.domain.secrets import references
+from lamplighter.kit.nearest import did_you_mean
+
+
+@dataclass(frozen=True)
+class Known:
+    """What there is to be named. `formula` says what is wrong with a formula as a rig sees it; empty if nothing is."""
+
+    configurations: Collection[str]
+    presets: Collection[str]
+    rigs: Collection[str]
+    pools: Collection[str]
+    formula: Callable[[str, str | None], str]
+    connections: Mapping[str, Provider] = field(default_factory=dict)
+    """Where deliveries come in, each with its provider."""
+    secrets: Collection[str] = ()
+    cannot_plan: Callable[[AgentAction], str] = lambda _action: ""
+    """Why the agent program of an action cannot make a plan to be approved; empty if it can, or is not known yet."""
+    session: Callable[[str], str] = lambda _name: ""
+    """Why a session or run has no conversation to go on with; empty if it has."""
+    agent: Callable[[str, str | None], str] = lambda _name, _rig: ""
+    """Why nothing can be told to the agent of that name, as a rig sees it; empty if it can."""
+    mode_refused: Callable[[AgentAction], str] = lambda _action: ""
+    """Why the agent program of an action cannot complete a run in its mode; empty if it can, or is not known yet."""
+
+
+def unknown_names(automation: Automation, known: Known) -> list[Problem]:
+    """What no run of the automation could work with, each with the key of the file that names it."""
+    return list(_unknown(automation, known))
+
+
+def unknown_pool(automation: Automation, known: Known) -> Problem | None:
+    """A pool that no agent of the city is: its wisps wait until something else takes them by their label."""
+    pool = automation.pool
+    if pool is None or pool in known.pools:
+        return None
+    return Problem("pool", f"no agent of the city is the pool `{pool}`{did_you_mean(pool, known.pools)}")
+
+
+def _unknown(automation: Automation, known: Known) -> Iterator[Problem]:
+    rig, action = automation.rig, automation.action
+    if rig is not None and rig not in known.rigs:
+        yield Problem("rig", f"there is no rig `{rig}`{did_you_mean(rig, known.rigs)}")
+        return
+    if isinstance(action, Formula):
+        wrong = known.formula(action.formula, rig)
+        if wrong:
+            yield Problem("formula", wrong)
+    elif isinstance(action, AgentAction):
+        yield from _unknown_of_agent(action, rig, known)
+        if automation.policies.approve is not None and (why := known.cannot_plan(action)):
+            yield Problem("approve", why)
+    for variable, secret in references(automation.policies.env).items():
+        if secret not in known.secrets:
+            near = did_you_mean(secret, known.secrets)
+            yield Problem(f"env.{variable}", f"there is no secret `{secret}`{near}")
+    for trigger in automation.triggers:
+        if isinstance(trigger.gate, Webhook):
+            yield from _unknown_of_hook(trigger.gate, known)
+
+
+def _unknown_of_hook(gate: Webhook, known: Known) -> Iterator[Problem]:
+    provider = known.connections.get(gate.connection)
+    if provider is None:
+        near = did_you_mean(gate.connection, known.connections)
+        told = f"there is no connection `{gate.connection}`, so nothing can be delivered to it{near}"
+        yield Problem("connection", told)
+        return
+    offered = filters_of(provider)
+    for name in gate.filter:
+        if name not in offered:
+            kept = ", ".join(sorted(offered)) or "none; use `match`"
+            yield Problem(f"filter.{name}", f"deliveries of {provider} have no such field; there are {kept}")
+
+
+def _unknown_of_agent(action: AgentAction, rig: str | None, known: Known) -> Iterator[Problem]:
+    named = [("configuration", action.configuration), ("fallback", action.fallback)]
+    named += [("configurations", one) for one in action.configurations]
+    for key, name in named:
+        if name is not None and name not in known.configurations:
+            near = did_you_mean(name, known.configurations)
+            yield Problem(f"agent.{key}", f"there is no configuration `{name}`{near}")
+    for key, name in (("preset", action.preset), ("fallback_preset", action.fallback_preset)):
+        if name is not None and name not in known.presets:
+            near = did_you_mean(name, known.presets)
+            yield Problem(f"agent.{key}", f"there is no preset `{name}`{near}")
+    if why := known.mode_refused(action):
+        yield Problem("agent.mode", why)
+    if action.session is not None and (why := known.session(action.session)):
+        yield Problem("agent.session", why)
+    if action.agent is not None and (why := known.agent(action.agent, rig)):
+        yield Problem("agent.agent", why)

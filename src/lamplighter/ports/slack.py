@@ -1,0 +1,70 @@
+"""Calls of Slack's Web API."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Protocol
+
+from lamplighter.ports.messenger import NotTaken
+
+MENDS: Mapping[str, str] = {
+    "invalid_auth": "The token is wrong or was revoked: install the app again with `lamp slack install`.",
+    "token_revoked": "The token was revoked: install the app again with `lamp slack install`.",
+    "account_inactive": "The app was removed from the workspace: install it again.",
+    "not_in_channel": "Invite the app into the channel: `/invite @` and its name.",
+    "channel_not_found": "Invite the app into the channel, and give the channel's id, such as C0123456789.",
+    "missing_scope": "Bring the app's scopes up to `lamp slack manifest`, and install it again.",
+    "is_archived": "The channel is archived: name another one.",
+}
+
+
+class Method(StrEnum):
+    """The methods of the Web API that are called."""
+
+    AUTH_TEST = "auth.test"
+    OPEN_SOCKET = "apps.connections.open"
+    UPDATE = "chat.update"
+    WHISPER = "chat.postEphemeral"
+    POST = "chat.postMessage"
+    REPLIES = "conversations.replies"
+    HISTORY = "conversations.history"
+    OPEN_DM = "conversations.open"
+    ADD_REACTION = "reactions.add"
+    REMOVE_REACTION = "reactions.remove"
+    USER = "users.info"
+
+
+class SlackRefused(NotTaken):
+    """Slack refused the call, and nothing happened there; `error` is its name for the reason."""
+
+    def __init__(self, method: str, error: str) -> None:
+        super().__init__(f"Slack refused {method}: {error}.", hint=MENDS.get(error, "Slack's reference explains it."))
+        self.error = error
+
+
+class SlackLimited(SlackRefused):
+    """Slack takes no more calls for a while."""
+
+    def __init__(self, method: str, after: timedelta) -> None:
+        super().__init__(method, f"too many calls, and again after {after.total_seconds():g} s")
+        self.error = "ratelimited"
+        self.retry_after = after
+
+
+LEAVE = ""
+"""What whoever hears a socket answers to leave it."""
+Hear = Callable[[str], Awaitable[str | None]]
+Dial = Callable[[str, Hear], Awaitable[None]]
+"""Opens a socket and has each of its messages heard; an answer that is not None is sent.
+
+Returns when the hearer leaves. Raises Unavailable when the socket ends otherwise."""
+
+
+class SlackCalls(Protocol):
+    def can_listen(self) -> bool:
+        """Whether what Socket Mode needs is installed."""
+        ...
+
+    async def call(self, method: str, token: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer. Raises SlackRefused, SlackLimited, and Unavailable if it is not known whether it was taken."""
+        ...

@@ -1,0 +1,240 @@
+"""Reading automations: lists, one in full, what is due and why, what fires next, and what became of past times."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lamplighter.domain.access import Verb
+from lamplighter.domain.automations.templates import TEMPLATES
+from lamplighter.kit.shapes import given
+from lamplighter.kit.toml_writing import dumped
+from lamplighter.services.automations import editing, firing, outlook
+from lamplighter.services.automations.views import (
+    AutomationFile,
+    AutomationView,
+    ExplanationView,
+    FiringView,
+    TemplateView,
+    TriggerEventView,
+    VerdictView,
+)
+from lamplighter.services.context import Context
+from lamplighter.services.host import Host
+from lamplighter.services.operation import Http, Need, Page, effect, read
+from lamplighter.services.versions import version_of
+from lamplighter.store.tx import Tx
+
+PAGE = 1000
+CHECKS_WITHIN = 3600.0
+"""In seconds: conditions have time limits of their own, which a city may set as it likes."""
+
+
+def scoped(name: str, rig: str | None) -> str:
+    return f"{name}:rig:{rig}" if rig and ":rig:" not in name else name
+
+
+@dataclass(frozen=True)
+class NamedAutomation:
+    """An automation, by its scoped name or by name and rig."""
+
+    name: str = given("Its name.", positional=True, names="automation")
+    rig: str | None = given("The automation of this rig; the same as NAME:rig:RIG.", default=None, names="rig")
+
+    @property
+    def scoped_name(self) -> str:
+        return scoped(self.name, self.rig)
+
+
+@dataclass(frozen=True)
+class ListAutomations:
+    """Every automation: what it does, when it fires, whether it is on."""
+
+    rig: str | None = given("Only those of this rig.", default=None, names="rig")
+    after: str | None = given(
+        "Only those whose scoped names come after this one: the next page.", default=None, metavar="NAME"
+    )
+    limit: int = given("At most so many.", default=PAGE, least=1, most=10_000)
+
+
+@dataclass(frozen=True)
+class AllAutomations:
+    """All automations with their triggers and next times."""
+
+
+@dataclass(frozen=True)
+class ShowAutomation(NamedAutomation):
+    """One automation in full."""
+
+
+@dataclass(frozen=True)
+class CheckAutomations:
+    """What is due now, and why or why not. Exits 0 when something is due, else 1."""
+
+    name: str | None = given("Only this one.", default=None, positional=True, names="automation")
+    rig: str | None = given("The automation of this rig; the same as NAME:rig:RIG.", default=None, names="rig")
+
+
+@dataclass(frozen=True)
+class NextFirings:
+    """When timed automations fire next, in order. Conditions and events cannot be foretold."""
+
+    name: str | None = given("Only this one.", default=None, positional=True, names="automation")
+    rig: str | None = given("The automation of this rig; the same as NAME:rig:RIG.", default=None, names="rig")
+    count: int = given("At most so many.", default=10, least=1, most=1000)
+    days: float = given("Look so far ahead.", default=366.0, least=0, most=100_000)
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """What would fire, in order, if nothing else happened. Conditions and events cannot be foretold."""
+
+    days: float = given("So far ahead.", default=7.0, least=0, most=3660)
+    start: datetime | None = given("From then on; now when left out.", default=None, key="from")
+    limit: int = given("At most so many.", default=500, least=1, most=100_001)
+    name: str | None = given("Only this automation.", default=None, names="automation")
+    rig: str | None = given("The automation of this rig; the same as NAME:rig:RIG.", default=None, names="rig")
+    each: int | None = given("Of each automation at most so many.", default=None, least=1, most=100_001)
+
+
+@dataclass(frozen=True)
+class ExplainAutomation(NamedAutomation):
+    """Why it did or did not fire, and when it will: gate, policy, suspension, previous run."""
+
+
+@dataclass(frozen=True)
+class AutomationHistory(NamedAutomation):
+    """Every slot and what became of it: fired, late, missed, skipped and why; newest first."""
+
+    before: str | None = given("Only entries older than this one: the next page.", default=None, metavar="ID")
+    limit: int = given("At most so many.", default=50, least=1, most=10_000)
+
+
+@dataclass(frozen=True)
+class ListTemplates:
+    """Starting points: `lamp automation create NAME --template ID --path DIR`."""
+
+
+@dataclass(frozen=True)
+class ExportAutomation(NamedAutomation):
+    """The automation.toml that says the same."""
+
+
+def list_automations(tx: Tx, ask: ListAutomations, ctx: Context) -> list[AutomationView]:
+    rows = tx.automations.page(after=ask.after or "", limit=ask.limit, rig=ask.rig)
+    return outlook.shown(tx, outlook.with_triggers(tx, rows), ctx)
+
+
+def show_automation(tx: Tx, ask: NamedAutomation, ctx: Context) -> AutomationView:
+    """Raises AutomationUnknown."""
+    return outlook.shown(tx, [outlook.standing(tx, ask.scoped_name)], ctx)[0]
+
+
+async def check_automations(host: Host, ask: CheckAutomations, ctx: Context) -> list[VerdictView]:
+    """Raises AutomationUnknown, and what running the commands of conditions raises."""
+    name = None if ask.name is None else scoped(ask.name, ask.rig)
+    checks = await _checks(host, name)
+    found = await host.store.read(outlook.verdicts, now=ctx.now, rules=ctx.rules, scoped_name=name, checks=checks)
+    return [one.view() for one in found]
+
+
+async def explain_automation(host: Host, ask: ExplainAutomation, ctx: Context) -> ExplanationView:
+    """Raises AutomationUnknown, and what running the commands of conditions raises."""
+    name = ask.scoped_name
+    checks = await _checks(host, name)
+    sentences = await host.store.read(outlook.explained, name, now=ctx.now, rules=ctx.rules, checks=checks)
+    return ExplanationView(name, sentences)
+
+
+async def _checks(host: Host, name: str | None) -> outlook.Checks:
+    asked = await host.store.read(outlook.conditions, name)
+    answers = await host.check_conditions(asked) if asked else []
+    return {(one.row.scoped_name, one.trigger): answer for one, answer in zip(asked, answers, strict=True)}
+
+
+def next_firings(tx: Tx, ask: NextFirings, ctx: Context) -> list[FiringView]:
+    """Raises AutomationUnknown."""
+    name = None if ask.name is None else scoped(ask.name, ask.rig)
+    span = (ctx.now, ctx.now + timedelta(days=ask.days))
+    return outlook.next_firings(tx, span, rules=ctx.rules, limit=ask.count, scoped_name=name)
+
+
+def simulate(tx: Tx, ask: Simulate, ctx: Context) -> list[FiringView]:
+    """Raises AutomationUnknown."""
+    start = ask.start or ctx.now
+    span, name = (start, start + timedelta(days=ask.days)), None if ask.name is None else scoped(ask.name, ask.rig)
+    return outlook.next_firings(tx, span, rules=ctx.rules, limit=ask.limit, scoped_name=name, each=ask.each)
+
+
+def automation_history(tx: Tx, ask: AutomationHistory, _ctx: Context) -> list[TriggerEventView]:
+    """Also after the automation's deletion. Raises AutomationUnknown."""
+    return outlook.history(tx, ask.scoped_name, before=ask.before, limit=ask.limit)
+
+
+def list_templates(_tx: Tx | None, _ask: ListTemplates, _ctx: Context | None) -> list[TemplateView]:
+    return [
+        TemplateView(one.id, one.name, one.badge, one.description, one.needs or None, one.prompt) for one in TEMPLATES
+    ]
+
+
+def export_automation(tx: Tx, ask: ExportAutomation, _ctx: Context) -> AutomationFile:
+    """Raises AutomationUnknown, DefinitionBroken."""
+    return AutomationFile(dumped(editing.export(tx, ask.scoped_name)))
+
+
+def version(tx: Tx, ask: NamedAutomation, *, lock: bool) -> str:
+    """Of what people change about it, not of what firing does. Raises AutomationUnknown."""
+    row = firing.locked_named(tx, ask.scoped_name) if lock else editing.get(tx, ask.scoped_name)
+    return version_of(row.id, row.scoped_name, row.definition, row.enabled, row.suspended)
+
+
+_NEEDS = {"needs": Need.DEFINITIONS}
+LIST = read("automation.list", Verb.READ, ListAutomations, list[AutomationView], list_automations,
+            form=AllAutomations, tool="automation_list", **_NEEDS,
+    http=Http("GET", "/automations", page=Page("after", "scoped_name")))  # fmt: skip
+SHOW = read(
+    "automation.show",
+    Verb.READ,
+    ShowAutomation,
+    AutomationView,
+    show_automation,
+    **_NEEDS,
+    http=Http("GET", "/automations/{name}"),
+    version=version,
+)
+CHECK = effect("automation.check", Verb.READ, CheckAutomations, list[VerdictView], check_automations,
+               within=CHECKS_WITHIN, **_NEEDS, http=Http("GET", "/due"))  # fmt: skip
+NEXT = read(
+    "automation.next", Verb.READ, NextFirings, list[FiringView], next_firings, **_NEEDS, http=Http("GET", "/next")
+)
+EXPLAIN = effect("automation.explain", Verb.READ, ExplainAutomation, ExplanationView, explain_automation,
+                 within=CHECKS_WITHIN, **_NEEDS, http=Http("GET", "/automations/{name}/explain"))  # fmt: skip
+HISTORY = read(
+    "automation.history",
+    Verb.READ,
+    AutomationHistory,
+    list[TriggerEventView],
+    automation_history,
+    **_NEEDS,
+    http=Http("GET", "/automations/{name}/history", page=Page("before", "id")),
+)
+TEMPLATE_LIST = read(
+    "automation.templates", Verb.READ, ListTemplates, list[TemplateView], list_templates, http=Http("GET", "/templates")
+)
+EXPORT = read(
+    "automation.export",
+    Verb.READ,
+    ExportAutomation,
+    AutomationFile,
+    export_automation,
+    **_NEEDS,
+    http=Http("GET", "/automations/{name}/export"),
+)
+SIMULATE = read(
+    "city.simulate",
+    Verb.READ,
+    Simulate,
+    list[FiringView],
+    simulate,
+    command="simulate",
+    **_NEEDS,
+    http=Http("GET", "/simulate"),
+)

@@ -1,0 +1,1 @@
+"""Bulk actions: one thing done to many runs."""

@@ -1,0 +1,127 @@
+"""What is told in a thread of the run that works there: how far it was told, and what comes next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lamplighter.domain.delivery.outbox import Item
+from lamplighter.domain.runs.model import Run, RunState
+from lamplighter.domain.slack.messages import LONGEST_PART, parts, plain
+from lamplighter.kit.records import changed
+from lamplighter.ports.slack import Method
+from lamplighter.services import outbox
+from lamplighter.services.context import Context
+from lamplighter.services.slack.conversing import WORKING
+from lamplighter.services.slack.pressing import call
+from lamplighter.store.slack import Thread
+from lamplighter.store.tx import Tx
+
+FAILED = "x"
+MOST_EVENTS = 500
+
+
+@dataclass(frozen=True)
+class Step:
+    """The text of the message that is being edited, or of the next one; `after` is the thread once that is told.
+
+    `closes` says that no more goes into that message.
+    """
+
+    thread: Thread
+    text: str
+    after: Thread
+    closes: bool = False
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a thread stands. `ends` says that the run has ended and all of it is told but how it ended."""
+
+    thread: Thread
+    run: Run | None
+    step: Step | None = None
+    ends: bool = False
+
+
+def look(tx: Tx, thread_id: str) -> Look | None:
+    """What is to be told next; None where the thread is forgotten."""
+    thread = tx.slack.thread(thread_id)
+    if thread is None:
+        return None
+    run = tx.runs.get(thread.run)
+    if run is None:
+        return Look(thread, None)
+    if thread.said and not thread.message:  # what did not fit the message before
+        return Look(thread, run, _step(thread, thread.session, thread.number, ()))
+    sessions = [one.id for one in tx.sessions.of_run(run.id)]
+    at = sessions.index(thread.session) if thread.session in sessions else 0
+    for session in sessions[at:]:
+        number = thread.number if session == thread.session else 0
+        while events := tx.transcripts.after(session, number, limit=MOST_EVENTS):
+            number = events[-1].number
+            said = [text for one in events if one.kind == "text" and (text := str(one.body.get("text", "")).strip())]
+            if said:
+                return Look(thread, run, _step(thread, session, number, said))
+    return Look(thread, run, ends=run.ended)
+
+
+def _step(thread: Thread, session: str, number: int, said: Sequence[str]) -> Step:
+    """Add to the message as long as it fits; what does not fit goes on in the next message."""
+    whole = "\n\n".join(([thread.said] if thread.said else []) + [plain(one) for one in said])
+    first = parts(whole, LONGEST_PART)[0]
+    if first == whole:
+        return Step(thread, whole, changed(thread, session=session, number=number, said=whole))
+    rest = whole[len(first) :].lstrip()
+    return Step(thread, first, changed(thread, session=session, number=number, message="", said=rest), closes=True)
+
+
+def told(tx: Tx, item: Item, after: Thread) -> None:
+    """Raises NotClaimed where another worker tells on by now."""
+    outbox.mine(tx, item)
+    locked = tx.slack.lock_thread(after.id)
+    if locked is not None:
+        tx.slack.save_thread(
+            changed(locked, session=after.session, number=after.number, message=after.message, said=after.said)
+        )
+
+
+def last_words(run: Run, *, spoke: bool) -> str:
+    """What is said at the end of a run; empty where the agent has said it all."""
+    if run.state is RunState.SUCCEEDED:
+        return "" if spoke else plain(run.summary)
+    if run.state is RunState.NEEDS_HUMAN:
+        return plain(str((run.question or {}).get("text") or run.summary or "It asks for a person."))
+    if run.state is RunState.CANCELED:
+        return ":x: Stopped." if run.reason == "canceled" else f":x: Stopped: {plain(run.reason or '')}."
+    why = run.error or run.reason or run.state.value
+    return f":x: The run ended as {run.state.value.replace('_', ' ')}: {plain(why[:1000])}"
+
+
+def finish(tx: Tx, item: Item, thread_id: str, ctx: Context) -> None:
+    """After the last words of a run: tell of the one that goes on with it, or leave the thread until somebody speaks.
+
+    Raises NotClaimed.
+    """
+    outbox.mine(tx, item)
+    thread = tx.slack.lock_thread(thread_id)
+    if thread is None:
+        outbox.done(tx, item, ctx.now)
+        return
+    run = tx.runs.get(thread.run)
+    fresh = changed(thread, session="", number=0, message="", said="")
+    if run is not None and run.continued_by is not None:
+        tx.slack.save_thread(changed(fresh, run=run.continued_by))
+        outbox.later(tx, item, ctx.now, ctx.now)
+        return
+    _unmark(tx, thread, run, ctx)
+    tx.slack.save_thread(changed(fresh, marked="", is_followed=0))
+    outbox.done(tx, item, ctx.now)
+
+
+def _unmark(tx: Tx, thread: Thread, run: Run | None, ctx: Context) -> None:
+    marks = thread.marked.split()
+    for message in marks:
+        args = {"channel": thread.channel, "timestamp": message, "name": WORKING}
+        call(tx, thread.team, Method.REMOVE_REACTION, args, ctx)
+    if marks and run is not None and run.state in {RunState.FAILED, RunState.TIMED_OUT}:
+        args = {"channel": thread.channel, "timestamp": marks[-1], "name": FAILED}
+        call(tx, thread.team, Method.ADD_REACTION, args, ctx)

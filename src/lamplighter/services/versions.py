@@ -1,0 +1,14 @@
+"""Versions of what is read and edited, by content. It imports little, because commands that run often load it."""
+
+from typing import Any
+
+from lamplighter.kit.shapes import to_json
+
+
+def version_of(*parts: Any) -> str:
+    """A short text that differs when one of the parts does."""
+    from hashlib import sha256
+
+    from lamplighter.kit.canonical import canonical
+
+    return sha256(canonical([to_json(one) for one in parts]).encode()).hexdigest()[:20]

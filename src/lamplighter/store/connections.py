@@ -1,0 +1,75 @@
+"""Connections: where deliveries come in, and how they are read."""
+
+from datetime import datetime
+
+from lamplighter.domain.delivery_fields import Provider
+from lamplighter.kit.records import record
+from lamplighter.store.engine import Db, stamp
+from lamplighter.store.tables import Table
+
+
+@record
+class ConnectionRow:
+    """`previous_until` is how long the secret before the present one still holds."""
+
+    name: str
+    provider: Provider
+    title: str
+    authors: tuple[str, ...]
+    own: tuple[str, ...]
+    fields: tuple[str, ...]
+    created_at: datetime
+    created_by: str
+    rotated_at: datetime | None = None
+    previous_until: datetime | None = None
+    last_at: datetime | None = None
+
+
+CONNECTIONS = Table(ConnectionRow)
+# the primary key serves all of these
+ADD = f"""
+    INSERT INTO connections (city_id, {CONNECTIONS.listed()}) VALUES (:city, {CONNECTIONS.given()})
+    ON CONFLICT DO NOTHING"""
+ALL = f"SELECT {CONNECTIONS.listed()} FROM connections WHERE city_id = :city ORDER BY name"
+GET = f"SELECT {CONNECTIONS.listed()} FROM connections WHERE city_id = :city AND name = :name"
+ROTATED = """
+    UPDATE connections SET rotated_at = :now, previous_until = :until WHERE city_id = :city AND name = :name"""
+CAME = """
+    UPDATE connections SET last_at = :now
+    WHERE city_id = :city AND name = :name AND (last_at IS NULL OR last_at < :minute)"""
+DELETE = "DELETE FROM connections WHERE city_id = :city AND name = :name"
+A_MINUTE = 60_000_000
+_written = CONNECTIONS.writer()
+
+
+class Connections:
+    def __init__(self, db: Db, city: str) -> None:
+        self._db = db
+        self._city = city
+
+    def add(self, row: ConnectionRow) -> bool:
+        """False if the name is taken."""
+        return self._db.execute(ADD, _written(row) | {"city": self._city}) == 1
+
+    def all(self) -> list[ConnectionRow]:
+        return [CONNECTIONS.read(row) for row in self._db.rows(ALL, {"city": self._city})]
+
+    def get(self, name: str) -> ConnectionRow | None:
+        row = self._db.row(GET, {"city": self._city, "name": name})
+        return None if row is None else CONNECTIONS.read(row)
+
+    def lock(self, name: str) -> ConnectionRow | None:
+        row = self._db.row(GET + " {for_update}", {"city": self._city, "name": name})
+        return None if row is None else CONNECTIONS.read(row)
+
+    def rotated(self, name: str, now: datetime, until: datetime) -> None:
+        params = {"city": self._city, "name": name, "now": stamp(now), "until": stamp(until)}
+        self._db.execute(ROTATED, params)
+
+    def came(self, name: str, now: datetime) -> None:
+        """Note that something came, to the minute, so that many deliveries do not wait for one row."""
+        at = stamp(now)
+        self._db.execute(CAME, {"city": self._city, "name": name, "now": at, "minute": at - A_MINUTE})
+
+    def delete(self, name: str) -> bool:
+        return self._db.execute(DELETE, {"city": self._city, "name": name}) == 1

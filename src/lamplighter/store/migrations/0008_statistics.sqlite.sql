@@ -1,0 +1,55 @@
+-- oldest: 5
+-- What SQLite assumes about tables when it chooses an index. Without statistics it takes an index that begins with the
+-- city for selective, and reads all rows of the city. These are the proportions of a city with a year of history: how many
+-- rows an index has, then how many share its first column, its first two, and so on. They are given, not gathered: plans
+-- are the same on the first day and later, and nobody waits for an ANALYZE. Partial indexes are short, and look it.
+ANALYZE schema_level; -- makes the table of statistics
+DELETE FROM sqlite_stat1;
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('events', 'events_of_type', '300000 300000 7500 1'),
+    ('beads', 'beads', '100000 100000 1'),
+    ('beads', 'beads_by_age', '100000 100000 1 1'),
+    ('beads', 'beads_by_status', '100000 100000 25000 1 1'),
+    ('beads', 'beads_by_parent', '5000 5000 5 1 1'),
+    ('beads', 'beads_by_assignee', '1000 1000 50 25'),
+    ('beads', 'beads_to_collect', '1000 1000 1'),
+    ('bead_labels', 'bead_labels', '50000 50000 2 1'),
+    ('bead_labels', 'bead_labels_by_label', '50000 50000 100 1'),
+    ('bead_needs', 'bead_needs', '5000 5000 2 1'),
+    ('bead_needs', 'bead_needs_by_need', '5000 5000 2'),
+    ('automations', 'automations', '500 500 1'),
+    ('automations', 'sqlite_autoindex_automations_2', '500 500 1'),
+    ('automations', 'automations_quiet', '20 20 1'),
+    ('triggers', 'triggers', '600 600 2 1'),
+    ('triggers', 'triggers_due', '100 100 1'),
+    ('triggers', 'triggers_by_event', '50 50 5'),
+    ('triggers', 'triggers_checked', '50 50 1 1'),
+    ('trigger_events', 'trigger_events', '100000 100000 1'),
+    ('trigger_events', 'trigger_events_of', '100000 100000 200 1'),
+    ('trigger_events', 'trigger_events_once', '50000 50000 200 200 1'),
+    ('runs', 'sqlite_autoindex_runs_1', '100000 100000 1'),
+    ('runs', 'runs_of', '100000 100000 200 1'),
+    ('runs', 'runs_by_state', '100000 100000 10000 1'),
+    ('runs', 'runs_once', '100000 100000 1'),
+    ('runs', 'runs_of_action', '10000 10000 5000 1'),
+    ('runs', 'runs_active', '50 50 2 1'),
+    ('runs', 'runs_leased', '20 20 5'),
+    ('runs', 'runs_with_worktree', '50 50 1'),
+    ('run_events', 'run_events', '300000 300000 3 1'),
+    ('outbox', 'outbox', '100000 100000 1'),
+    ('outbox', 'outbox_due', '50 50 1 1'),
+    ('outbox', 'outbox_claimed', '20 20 5'),
+    ('sessions', 'sessions', '20000 20000 1'),
+    ('sessions', 'sessions_by_age', '20000 20000 1 1'),
+    ('sessions', 'sessions_of_agent', '10000 10000 200 1'),
+    ('sessions', 'sessions_of_run', '10000 10000 1'),
+    ('session_events', 'session_events', '200000 200000 50 1'),
+    ('agent_starts', 'agent_starts', '10000 10000 200 1'),
+    ('agent_starts', 'agent_starts_by_age', '10000 10000 1'),
+    ('agent_starts', 'agent_starts_open', '50 50 1'),
+    ('side_effects', 'side_effects', '10000 10000 1'),
+    ('side_effects', 'side_effects_by_age', '10000 10000 1'),
+    ('side_effects', 'side_effects_of_run', '10000 10000 2'),
+    ('artifacts', 'artifacts', '20000 20000 3 1'),
+    ('artifacts', 'artifacts_by_age', '20000 20000 1');
+ANALYZE sqlite_schema; -- has this connection read them; others read them with the schema

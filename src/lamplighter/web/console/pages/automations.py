@@ -1,0 +1,207 @@
+"""Automations: the list, one with why, when and what became of its times, and a new one from a template."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from lamplighter.kit import json_text
+from lamplighter.kit.errors import LampError, NotFound, UsageError
+from lamplighter.services.automations.notes import KEEP_NOTES, READ_NOTES, KeepNotes, ReadNotes
+from lamplighter.services.automations.operations import (
+    CREATE,
+    DISABLE,
+    ENABLE,
+    RESUME,
+    RUN_AUTOMATION,
+    SUSPEND,
+    CreateAutomation,
+    DisableAutomation,
+    EnableAutomation,
+    ResumeAutomation,
+    RunAutomation,
+    SuspendAutomation,
+)
+from lamplighter.services.automations.queries import (
+    EXPLAIN,
+    EXPORT,
+    HISTORY,
+    LIST,
+    NEXT,
+    SHOW,
+    TEMPLATE_LIST,
+    AutomationHistory,
+    ExplainAutomation,
+    ExportAutomation,
+    ListAutomations,
+    ListTemplates,
+    NextFirings,
+    ShowAutomation,
+)
+from lamplighter.services.automations.views import AutomationView, TriggerEventView
+from lamplighter.services.logins import LIST as LOGINS
+from lamplighter.services.logins import ListLogins
+from lamplighter.services.rigs import LIST as RIGS
+from lamplighter.services.rigs import ListRigs
+from lamplighter.services.rollups import SHOW_COST, SHOW_STRIP, ShowCost, ShowStrip
+from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
+from lamplighter.services.runs.views import RunView
+from lamplighter.web.console.charts import outcomes_of
+from lamplighter.web.console.visit import Answer, Given, Visit, back, together
+
+PAGE = 100
+NEWEST = 200
+"""The last outcomes in the list are those among so many of the newest runs."""
+STRIP = 14
+HISTORY_ROWS = 30
+COMING = 5
+CHART_DAYS = 30
+
+
+def latest_by_automation(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
+    """The newest runs of each automation, oldest first, at most STRIP."""
+    found: dict[str, list[RunView]] = {}
+    for run in runs:
+        of_it = found.setdefault(run.automation, [])
+        if len(of_it) < STRIP:
+            of_it.insert(0, run)
+    return found
+
+
+async def automations(visit: Visit) -> Response:
+    query = visit.query
+    listed = visit.ask(LIST, ListAutomations(query.get("rig"), query.get("after"), PAGE + 1))
+    found, newest, _ = await together(listed, visit.ask(LIST_RUNS, ListRuns(limit=NEWEST)), visit.look())
+    shown: list[AutomationView] = [] if found.error else found.value[:PAGE]
+    return await visit.page(
+        "automations.html",
+        found=found,
+        shown=shown,
+        more=shown[-1].scoped_name if not found.error and len(found.value) > PAGE else None,
+        newest=newest,
+        latest={} if newest.error else latest_by_automation(newest.value),
+        looked_at=0 if newest.error else len(newest.value),
+        query=query,
+    )
+
+
+async def automation(visit: Visit) -> Response:
+    """Raises AutomationUnknown."""
+    name = visit.path["name"]
+    shown = await visit.do(SHOW, ShowAutomation(name))
+    why, coming, history, runs, toml, notes, days, cost, _ = await together(
+        visit.ask(EXPLAIN, ExplainAutomation(name)) if not shown.problems else _nothing(),
+        visit.ask(NEXT, NextFirings(name, count=COMING)),
+        visit.ask(HISTORY, AutomationHistory(name, limit=HISTORY_ROWS)),
+        visit.ask(LIST_RUNS, ListRuns(automation=name, limit=10)),
+        visit.ask(EXPORT, ExportAutomation(name)),
+        visit.ask(READ_NOTES, ReadNotes(shown.scoped_name)),
+        visit.ask(SHOW_STRIP, ShowStrip(shown.scoped_name, CHART_DAYS)),
+        visit.ask(SHOW_COST, ShowCost(days=CHART_DAYS, automation=shown.scoped_name)),
+        visit.look(),
+    )
+    strip: list[TriggerEventView] = [] if history.error else list(reversed(history.value))
+    return await visit.page(
+        "automation.html", one=shown, why=why, coming=coming, history=history, runs=runs, strip=strip, toml=toml,
+        notes=notes, days=days, chart=outcomes_of(days.value[0].days) if days.found else None, cost=cost,
+    )  # fmt: skip
+
+
+async def _nothing() -> Answer[Any]:
+    return Answer()
+
+
+def _page_of(name: str) -> str:
+    return f"/automations/{quote(name, safe=':')}"
+
+
+async def run_now(visit: Visit) -> Response:
+    """Raises UsageError for data that is not a JSON object, and what running it raises."""
+    form = await visit.form()
+    found = await visit.do(RUN_AUTOMATION, RunAutomation(visit.path["name"], payload=_payload(form["payload"])))
+    return back(f"/runs/{found.id}", "Started by hand; its schedule stays as it is.")
+
+
+def _payload(text: str) -> Mapping[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        found = json_text.parse(text)
+    except ValueError as error:
+        raise UsageError(f"The data is not JSON: {error}.", hint='Such as {"branch": "main"}.') from error
+    if not isinstance(found, dict):
+        raise UsageError("The data is not an object.", hint='Such as {"branch": "main"}.')
+    return found
+
+
+async def keep_notes(visit: Visit) -> Response:
+    """Raises NotesChanged if somebody wrote meanwhile."""
+    form = await visit.form()
+    version = int(form["version"]) if form["version"].isdigit() else None
+    kept = await visit.do(KEEP_NOTES, KeepNotes(visit.path["name"], form["text"].replace("\r\n", "\n"), version))
+    return back(_page_of(kept.automation), f"Kept: version {kept.version} of its notes. Runs from now on get it.")
+
+
+async def enable(visit: Visit) -> Response:
+    found = await visit.do(ENABLE, EnableAutomation(visit.path["name"]))
+    return back(_page_of(found.scoped_name), "Enabled: it fires from now on.")
+
+
+async def disable(visit: Visit) -> Response:
+    found = await visit.do(DISABLE, DisableAutomation(visit.path["name"]))
+    return back(_page_of(found.scoped_name), "Disabled: it does not fire; it can still be run by hand.")
+
+
+async def suspend(visit: Visit) -> Response:
+    found = await visit.do(SUSPEND, SuspendAutomation(visit.path["name"]))
+    return back(_page_of(found.scoped_name), "Suspended: times that pass are on record, and nothing runs.")
+
+
+async def resume(visit: Visit) -> Response:
+    found = await visit.do(RESUME, ResumeAutomation(visit.path["name"]))
+    return back(_page_of(found.scoped_name), "Resumed.")
+
+
+async def new(visit: Visit) -> Response:
+    return await _new(visit, Given(), None)
+
+
+async def _new(visit: Visit, form: Given, wrong: LampError | None) -> Response:
+    templates, rigs, logins, _ = await together(
+        visit.ask(TEMPLATE_LIST, ListTemplates()), visit.ask(RIGS, ListRigs()), visit.ask(LOGINS, ListLogins()),
+        visit.look(),
+    )  # fmt: skip
+    chosen = form.get("template") or visit.query.get("template")
+    one = None if templates.error else next((found for found in templates.value if found.id == chosen), None)
+    if chosen and templates.error is None and one is None:
+        raise NotFound(f"There is no template `{chosen[:100]}`.", hint="Choose one of those on the page.")
+    status = 200 if wrong is None else 422
+    return await visit.page(
+        "new.html", status=status, templates=templates, chosen=one, form=form, wrong=wrong, rigs=rigs, logins=logins
+    )
+
+
+async def create(visit: Visit) -> Response:
+    """What was typed stays in the form if it is refused."""
+    form = await visit.form()
+    body = {key: form[key].strip() for key in ("name", "rig", "path") if form.get(key, "").strip()}
+    try:
+        made = await visit.do(CREATE, CreateAutomation(body, template=form.get("template") or None))
+    except LampError as error:
+        return await _new(visit, form, error)
+    return back(_page_of(made.scoped_name), "Created, and disabled: look it over, then enable it.")
+
+
+PAGES = (
+    ("GET", "/automations", automations),
+    ("GET", "/automations/new", new),
+    ("POST", "/automations/new", create),
+    ("POST", "/automations/{name:path}/run", run_now),
+    ("POST", "/automations/{name:path}/notes", keep_notes),
+    ("POST", "/automations/{name:path}/enable", enable),
+    ("POST", "/automations/{name:path}/disable", disable),
+    ("POST", "/automations/{name:path}/suspend", suspend),
+    ("POST", "/automations/{name:path}/resume", resume),
+    ("GET", "/automations/{name:path}", automation),
+)

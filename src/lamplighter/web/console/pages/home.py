@@ -1,0 +1,79 @@
+"""The start page: what needs a person, what is under way, what was done lately."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from lamplighter.domain.runs.model import RunState
+from lamplighter.services.inbox.queries import LIST as INBOX
+from lamplighter.services.inbox.queries import ListInbox
+from lamplighter.services.rollups import SHOW_COST, CostView, ShowCost, StripDay
+from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
+from lamplighter.services.runs.views import RunView
+from lamplighter.web.console.charts import Chart, outcomes_of
+from lamplighter.web.console.visit import Answer, Visit, together
+
+EACH = 30
+"""Of each state so many runs are looked at."""
+CHART_DAYS = 14
+SHOWN = 8
+"""So many items of the inbox are shown; the others are on its own page."""
+_UNDER_WAY = (RunState.RUNNING, RunState.READY, RunState.ENRICHING, RunState.QUEUED)
+_DONE = (RunState.SUCCEEDED, RunState.CANCELED, RunState.SKIPPED)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Runs of one automation that ended alike, newest first."""
+
+    runs: Sequence[RunView]
+
+    @property
+    def newest(self) -> RunView:
+        return self.runs[0]
+
+
+def by_automation(runs: Sequence[RunView]) -> list[Alike]:
+    """Runs that ended well are proof of life: one row for each automation and state, the newest first."""
+    folded: dict[tuple[str, str], list[RunView]] = {}
+    for run in sorted(runs, key=lambda one: one.id, reverse=True):
+        folded.setdefault((run.automation, run.state.value), []).append(run)
+    return [Alike(found) for found in folded.values()]
+
+
+def first_error(*answers: Answer[list[RunView]]) -> Answer[list[RunView]]:
+    """All runs that were answered; an error if one question was not answered, because the rest is not the whole."""
+    for one in answers:
+        if one.error is not None:
+            return one
+    return Answer([run for one in answers for run in one.value])
+
+
+async def home(visit: Visit) -> Response:
+    asked = [visit.ask(LIST_RUNS, ListRuns(state=state, limit=EACH)) for state in (*_UNDER_WAY, *_DONE)]
+    *found, needs, days, _ = await together(
+        *asked, visit.ask(INBOX, ListInbox(limit=SHOWN + 1)), visit.ask(SHOW_COST, ShowCost(days=CHART_DAYS)),
+        visit.look(),
+    )  # fmt: skip
+    done = first_error(*found[len(_UNDER_WAY) :])
+    lately = [] if done.error else by_automation(done.value)
+    return await visit.page(
+        "home.html",
+        needs=needs,
+        items=[] if needs.error else needs.value[:SHOWN],
+        more=not needs.error and len(needs.value) > SHOWN,
+        under_way=first_error(*found[: len(_UNDER_WAY)]),
+        done=done,
+        days=days,
+        chart=_chart(days.found),
+        lately=[one.newest for one in lately],
+        counts={one.newest.id: len(one.runs) for one in lately},
+    )
+
+
+def _chart(cost: CostView | None) -> Chart | None:
+    return None if cost is None else outcomes_of(StripDay(one.key, one.runs, one.outcomes) for one in cost.lines)
+
+
+PAGES = (("GET", "/", home),)

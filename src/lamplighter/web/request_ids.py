@@ -1,0 +1,39 @@
+"""An id for each request, in its answer and in the log, so that the two can be put together."""
+
+import re
+from collections.abc import Callable
+from secrets import token_hex
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lamplighter.web.errors import REQUEST_ID, REQUEST_ID_HEADER
+
+_USABLE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+
+
+def new_id() -> str:
+    return f"req_{token_hex(12)}"
+
+
+class RequestIds:
+    """Takes the client's `X-Request-Id` where it is a plain word, else makes one."""
+
+    def __init__(self, app: ASGIApp, make: Callable[[], str] = new_id) -> None:
+        self._app = app
+        self._make = make
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        said = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+        request_id = said if _USABLE.fullmatch(said) else self._make()
+        scope[REQUEST_ID] = request_id
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = request_id
+            await send(message)
+
+        await self._app(scope, receive, marked)

@@ -1,0 +1,368 @@
+"""The console in the system's Chromium, on a city that a real `lamp up` serves."""
+
+import re
+
+import pytest
+from browser_city import PATIENCE_MS, Town, Watched
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
+expect.set_options(timeout=PATIENCE_MS)
+
+PAGES = ["/", "/inbox", "/inbox/focus", "/runs", "/bulk", "/automations", "/automations/new", "/automations/new/own",
+         "/automations/quick", "/automations/quick/edit",
+         "/agents", "/agents/watchman", "/calendar", "/events", "/beads", "/deliveries", "/nodes", "/settings",
+         "/settings/people", "/settings/audit", "/search"]  # fmt: skip
+STILL = {
+    "/automations/new",
+    "/automations/new/own",
+    "/automations/quick/edit",
+    "/inbox/focus",
+    "/search",
+    "/settings/people",
+}
+"""Pages on which nothing but the frame is live."""
+POLICY = "default-src 'none'; script-src 'self'"
+
+
+def start(page: Page, automation: str) -> str:
+    """Run an automation by its button; the address of the run's page."""
+    page.goto(f"/automations/{automation}")
+    page.get_by_role("button", name="Run now").click()
+    page.wait_for_url("**/runs/run_*")
+    return page.url
+
+
+def mark(page: Page) -> None:
+    page.evaluate("window.notReloaded = true")
+
+
+def is_marked(page: Page) -> bool:
+    return bool(page.evaluate("window.notReloaded === true"))
+
+
+def test_a_first_visit_from_the_link_to_a_finished_run(town: Town, chromium: Browser, watched: Watched) -> None:
+    link = town.link()
+    context = chromium.new_context(base_url=town.url)
+    page = watched.watch(context.new_page())
+    answer = page.goto(link)
+    assert answer is not None
+    assert answer.headers["content-security-policy"].startswith(POLICY)
+    expect(page.get_by_role("heading", name="Needs a decision")).to_be_visible()
+    page.get_by_role("link", name="Automations").first.click()
+    page.get_by_role("link", name="quick", exact=True).click()
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("#head .state")).to_have_text("succeeded")
+    expect(page.locator(".output .fg-green")).to_have_text("lit")
+    context.close()
+    other = chromium.new_context(base_url=town.url)
+    again = other.new_page()
+    again.goto(link)
+    expect(again.get_by_text("used already")).to_be_visible()
+    other.close()
+
+
+def test_what_fails_appears_on_the_open_start_page_and_in_its_title(page: Page, town: Town) -> None:
+    page.goto("/")
+    mark(page)
+    town.run("breaks")
+    expect(page.locator("#needs").get_by_role("link", name="breaks")).to_be_visible()
+    expect(page).to_have_title(re.compile(r"^\(\d+\) Home"))
+    expect(page.locator("#nav .count")).to_be_visible()
+    assert is_marked(page)
+
+
+def test_a_run_is_followed_to_its_end_while_focus_selection_and_scroll_stay(page: Page, town: Town) -> None:
+    start(page, "wait")
+    expect(page.locator("#head .state")).to_have_text("running")
+    expect(page.locator(".output li")).to_have_count(80)
+    mark(page)
+    page.locator("#timeline details summary").click()
+    page.locator(".output").evaluate("box => { box.scrollTop = 120 }")
+    page.evaluate("scrollTo(0, 150)")
+    page.locator("#head details summary").focus(timeout=PATIENCE_MS)
+    page.evaluate("scrollTo(0, 150)")
+    town.release("more")
+    expect(page.locator(".output li")).to_have_count(81)
+    assert page.evaluate("document.activeElement.textContent") == "Cancel…"
+    assert page.evaluate("[scrollY, document.querySelector('.output').scrollTop]") == [150, 120]
+    assert page.locator("#timeline details").get_attribute("open") is not None
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.output li'))")
+    town.release("more")
+    page.wait_for_timeout(3500)  # longer than the page waits between two looks: what is selected is not disturbed
+    assert page.locator(".output li").count() == 81
+    assert page.evaluate("String(getSelection())").strip() == "line 1"
+    page.evaluate("getSelection().removeAllRanges()")
+    expect(page.locator(".output li")).to_have_count(82)
+    town.release("done")
+    expect(page.locator("#head .state")).to_have_text("succeeded")
+    expect(page.locator(".output li").last).to_have_text("the end")
+    assert is_marked(page)
+
+
+def test_a_run_is_canceled(page: Page) -> None:
+    start(page, "wait")
+    page.get_by_text("Cancel…").click()
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(page.locator("#head .state")).to_have_text("canceled")
+    expect(page.get_by_text("Canceled.")).to_be_visible()
+
+
+def test_the_keyboard_leads_everywhere(page: Page) -> None:
+    start(page, "quick")
+    page.goto("/")
+    for key, path in (("r", "/runs"), ("a", "/automations"), ("s", "/agents"), ("e", "/events"), (",", "/settings")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        page.wait_for_url(f"**{path}")
+    page.goto("/runs")
+    page.keyboard.press("j")
+    expect(page.locator("[data-row].at")).to_have_count(1)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/run_*")
+    page.goto("/automations")
+    page.keyboard.press("/")
+    page.keyboard.type("g r quick")
+    assert page.url.endswith("/automations")
+    page.locator("[data-filter]").fill("quick")
+    expect(page.locator("#automations tbody tr:visible")).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#keys")).to_be_hidden()
+
+
+def test_a_narrow_screen_shows_every_page_without_scrolling_sideways(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    run = start(page, "quick")
+    expect(page.locator("#head .state")).to_have_text("succeeded")
+    for path in [*PAGES, run]:
+        page.goto(path)
+        wide = page.evaluate("document.scrollingElement.scrollWidth")
+        assert wide <= 390, f"{path} is {wide} pixels wide"
+    page.goto("/settings")
+    assert page.locator("main").bounding_box()["y"] <= 120  # type: ignore[index]  # the header takes little of it
+    at = page.locator("#nav [aria-current]").bounding_box()
+    assert at is not None
+    assert at["x"] >= 0
+    assert at["x"] + at["width"] <= 390  # the line of pages shows where one is
+    page.get_by_role("button", name="Sign out").scroll_into_view_if_needed()
+    assert page.get_by_role("button", name="Sign out").bounding_box()["height"] >= 44  # type: ignore[index]
+    page.goto("/automations/quick")
+    assert page.get_by_role("button", name="Run now").bounding_box()["height"] >= 44  # type: ignore[index]
+
+
+def test_themes_follow_the_system_and_the_choice(page: Page) -> None:
+    def background() -> str:
+        return str(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+
+    page.emulate_media(color_scheme="light")
+    page.goto("/")
+    light = background()
+    page.emulate_media(color_scheme="dark")
+    dark = background()
+    assert light != dark
+    page.emulate_media(color_scheme="light")
+    page.get_by_role("button", name="dark").click()
+    assert background() == dark
+    page.get_by_role("button", name="contrast").click()
+    assert background() == "rgb(0, 0, 0)"
+
+
+def test_pages_of_one_automation_and_one_agent_say_why_and_let_one_act(page: Page) -> None:
+    page.goto("/automations/quick")
+    expect(page.locator("#why li").first).to_be_visible()
+    page.goto("/agents/watchman")
+    expect(page.locator("#head .state")).to_have_text("running")
+    expect(page.locator("#screen")).to_contain_text("ready")
+    page.get_by_label("Message").fill("good evening")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#screen")).to_contain_text("heard good evening")
+    page.get_by_text("Restart…").click()
+    expect(page.get_by_text("in the middle of what it does")).to_be_visible()
+    page.get_by_role("button", name="Restart now").click()
+    expect(page.get_by_text("Restarted: a fresh session runs.")).to_be_visible()
+
+
+def test_without_script_pages_read_and_buttons_work(
+    chromium: Browser, signed_in: dict[str, object], town: Town, watched: Watched
+) -> None:
+    context = chromium.new_context(base_url=town.url, storage_state=signed_in, java_script_enabled=False)  # type: ignore[arg-type]
+    page = watched.watch(context.new_page())
+    for path in PAGES:
+        page.goto(path)
+        expect(page.locator("h1")).to_be_visible()
+        expect(page.locator("#freshness")).to_contain_text("as of")
+    page.goto("/automations/quick")
+    page.get_by_role("button", name="Run now").click()
+    page.wait_for_url("**/runs/run_*")
+    page.goto("/settings")
+    page.get_by_text("Pause all…").click()
+    page.get_by_role("button", name="Pause the city").click()
+    expect(page.get_by_text("The city is paused: nothing fires")).to_be_visible()
+    page.get_by_role("button", name="Resume").first.click()
+    expect(page.get_by_text("Lifted: pause.")).to_be_visible()
+    context.close()
+
+
+def test_when_the_server_answers_503_no_open_page_looks_healthy(context: BrowserContext, town: Town) -> None:
+    page = Watched(town.url).watch(context.new_page())
+
+    def refuse(route: Route) -> None:
+        route.fulfill(status=503, body="away")
+
+    for path in PAGES:
+        if path in STILL:
+            continue
+        page.goto(path)
+        expect(page.locator("#freshness.live")).to_be_visible()
+        page.route("**/*", refuse)
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it looks again
+        expect(page.locator("#freshness.lost")).to_contain_text("unavailable")
+        expect(page.locator("body.stale")).to_have_count(1)
+        page.unroute("**/*")
+    expect(page.locator("#freshness.live")).to_be_visible()
+
+
+def test_a_lost_connection_is_told_and_what_was_missed_appears_when_it_is_back(
+    context: BrowserContext, town: Town
+) -> None:
+    page = Watched(town.url).watch(context.new_page())
+    page.goto("/runs")
+    expect(page.locator("#freshness.live")).to_be_visible()
+    mark(page)
+    context.set_offline(True)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#freshness.lost")).to_contain_text("connection lost")
+    run = town.run("quick")
+    expect(page.locator(f"#row-{run}")).to_have_count(0)
+    context.set_offline(False)
+    expect(page.locator(f"#row-{run}")).to_be_visible()
+    expect(page.locator("#freshness.live")).to_be_visible()
+    assert is_marked(page)
+
+
+def test_script_that_gets_into_a_page_is_not_run(context: BrowserContext, town: Town) -> None:
+    page = Watched(town.url).watch(context.new_page())
+    page.goto("/")
+    page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.evil = 1'}))"
+    )
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.evil = 1\">')")
+    assert page.evaluate("window.evil") is None
+
+
+def test_items_are_worked_off_by_keys_alone_and_undone(page: Page, town: Town) -> None:
+    for number in range(5):
+        town.create(f"worry-{number}", f"echo trouble {number} >&2; exit 9")
+        town.run(f"worry-{number}")
+        page.goto("/")
+        expect(page.locator("#needs")).to_contain_text(f"worry-{number}")  # one after another: the last comes first
+    page.keyboard.press("f")
+    page.wait_for_url("**/inbox/focus")
+    heading = page.locator("h1")
+    expect(page.locator(".output")).to_contain_text("trouble 4")  # what it printed is beside the buttons
+    expect(heading).to_have_text("worry-4")
+    page.keyboard.press("c")
+    expect(page.get_by_text("Claimed by")).to_be_visible()
+    page.keyboard.press("z")
+    expect(page.get_by_text("Nobody looks after it now.")).to_be_visible()
+    page.keyboard.press("s")
+    expect(heading).to_have_text("worry-3")
+    page.keyboard.press("z")
+    expect(heading).to_have_text("worry-4")
+    page.keyboard.press("x")
+    expect(heading).to_have_text("worry-3")
+    page.keyboard.press("r")
+    expect(heading).to_have_text("worry-2")
+    page.keyboard.press("n")
+    expect(heading).to_have_text("worry-1")
+    page.keyboard.press("o")
+    page.wait_for_url("**/runs/run_*")
+    expect(page.locator("#head .state")).to_have_text("failed")
+    page.goto("/inbox")
+    expect(page.locator("#items")).to_contain_text("worry-2")
+    expect(page.locator("#items")).not_to_contain_text("worry-3")
+
+
+def test_an_automation_is_made_in_the_editor_which_says_what_it_would_be_as_one_types(page: Page) -> None:
+    page.goto("/automations/new/own")
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("Give it a name")
+    page.get_by_label("Name", exact=True).fill("sweep street")
+    expect(page.locator("#p-name")).to_contain_text("write `sweep-street`")
+    page.get_by_label("Name", exact=True).fill("sweep-street")
+    page.get_by_label("Command", exact=True).first.fill("echo swept")
+    expect(preview).to_contain_text("Daily at 09:00")
+    expect(preview.locator("tr")).to_have_count(5)
+    page.get_by_label("Fires", exact=True).select_option("by a cron line")
+    line = page.get_by_label("Cron line").first
+    line.fill("0 9 * * mon-fre")
+    expect(page.locator("#p-t0-cron-schedule")).not_to_be_empty()
+    line.fill("30 7 * * mon-fri")
+    expect(preview).to_contain_text("Right as it is")
+    expect(preview.locator("tr").first).to_contain_text("07:30")
+    assert line.evaluate("one => one === document.activeElement")  # what one types in stays
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_url("**/automations/sweep-street")
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("#head .state")).to_have_text("succeeded")
+    page.goto("/automations/sweep-street/edit")
+    page.get_by_text("If it fails").click()
+    page.get_by_label("Try again so often").fill("2")
+    expect(preview.locator(".patch")).to_contain_text("+[automation.retry]")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Changed; runs under way keep")).to_be_visible()
+
+
+def test_the_palette_leads_to_things_and_does_things_by_a_few_letters(page: Page) -> None:
+    page.goto("/calendar")
+    page.keyboard.press("Control+k")
+    palette = page.locator("#palette")
+    expect(palette.locator(".chosen")).to_have_text("pageHome")
+    page.keyboard.type("watchm")
+    expect(palette.locator(".chosen")).to_contain_text("watchman")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/agents/watchman")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("quick")
+    expect(palette.locator("[data-hit]").nth(1)).to_contain_text("Run quick now")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/run_*")
+    expect(page.locator("#head .state")).to_have_text("succeeded")
+    page.goto("/runs")
+    page.keyboard.press("/")
+    page.keyboard.type("sta")
+    expect(page.locator("#proposals option").first).to_have_attribute("value", "state:")
+    page.keyboard.type("te:succ")
+    expect(page.locator("#proposals option")).to_have_count(1)
+    page.keyboard.type("eeded")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs?q=state*")
+    expect(page.locator("#list tbody tr").first).to_be_visible()
+
+
+def test_a_destination_is_tried_and_its_answer_told(page: Page, town: Town) -> None:
+    page.goto("/settings")
+    page.locator("#destination-desk").get_by_role("button", name="Send a trial").click()
+    expect(page.get_by_text("desk took the trial.")).to_be_visible()
+    assert "This is a test notice" in (town.root / "told.json").read_text()
+
+
+def test_a_delivery_leads_to_its_run_and_back_and_is_judged_again(page: Page, town: Town) -> None:
+    proof = town.connect("bell")
+    town.ask("/automations", {"name": "ring", "gate": "webhook", "connection": "bell", "exec": "true"})
+    town.deliver("bell", proof, {"type": "bell", "title": "Somebody rang"})
+    page.goto("/deliveries?connection=bell")
+    row = page.locator("#list tbody tr").first
+    expect(row).to_contain_text("fired ring")
+    row.get_by_role("link", name="Somebody rang").click()
+    page.locator("#verdicts table").get_by_role("link").nth(1).click()
+    page.wait_for_url("**/runs/run_*")
+    page.locator("#inputs").get_by_role("link").first.click()
+    page.wait_for_url("**/deliveries/dlv_*")
+    page.get_by_role("button", name="Have it judged again").click()
+    expect(page.get_by_text("It is judged again")).to_be_visible()
+    expect(page.locator("#verdicts tbody tr")).to_have_count(1)

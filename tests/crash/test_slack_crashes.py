@@ -1,0 +1,96 @@
+"""A daemon killed around what it posts in Slack, between the commit and the post and after it: it stands there once."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from automation_watch import rows, wait_until, write
+from crew import JobPool
+from slack_load import environment, install
+from test_automation_crashes import define
+
+from lamplighter.domain.access import Role
+from lamplighter.domain.inbox.notices import NoticeState
+from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.crash import CrashPoint
+from lamplighter.store.members import MemberRow
+from lamplighter.store.slack import Person
+from lamplighter.store.tx import Tx
+from lamplighter.testing.processes import Children
+from lamplighter.testing.slack_server import SlackServer, slack_server
+from lamplighter.testing.slack_shapes import BOT_USER, TEAM, envelope
+
+FAILS = '[automation]\nexec = "exit 1"\ngate = "cooldown"\ninterval = "1h"\n'
+CONFIG = """
+[[notifications.destinations]]
+name = "ops"
+kind = "slack_channel"
+channel = "C1"
+"""
+PROGRAM = """#!/bin/sh
+[ "$1" = --version ] && { echo "codex-cli 1.2.3"; exit 0; }
+echo '{"type":"thread.started","thread_id":"th-1"}'
+echo '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Lit."}}'
+"""
+
+
+@pytest.fixture
+def slack() -> Iterator[SlackServer]:
+    with slack_server() as found:
+        found.messages["C1"] = []
+        yield found
+
+
+@pytest.fixture
+def crew(city: Path, slack: SlackServer, processes: Children, monkeypatch: pytest.MonkeyPatch) -> JobPool:
+    programs = city / "programs"
+    programs.mkdir()
+    (programs / "codex").write_text(PROGRAM)
+    (programs / "codex").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(city.parent))
+    monkeypatch.setenv("LAMP_SLACK_API_URL", slack.api)
+    with (city / "city.toml").open("a", encoding="utf-8") as file:
+        file.write(CONFIG)
+    install(city, environment(slack), "--preset", "codex", "--mode", "full_access", socket=True)
+    return JobPool.hired(processes)
+
+
+def live(crew: JobPool, city: Path, point: CrashPoint | None = None) -> None:
+    crew.live("one", city, "up", point="" if point is None else point.value)
+
+
+@pytest.mark.timeout(300)
+def test_killed_around_each_post_it_stands_there_once(city: Path, slack: SlackServer, crew: JobPool) -> None:
+    define(city, "nightly", FAILS)
+    write(city, _ann)
+    for point in (CrashPoint.NOTICE_BEFORE_SEND, CrashPoint.NOTICE_AFTER_SEND):
+        live(crew, city, point)
+        assert crew.crashed("one") == -signal.SIGKILL
+    live(crew, city, CrashPoint.TURN_BEFORE_POST)
+    wait_until(city, lambda tx: [one.state for one in tx.notices.page()] == [NoticeState.SENT])
+    assert len(slack.texts("C1")) == 1
+    slack.wait_until(lambda: slack.sockets == 2)
+    said = slack.say("C1", "U1", f"<@{BOT_USER}> light the lamps") | {"type": "app_mention"}
+    slack.deliver("events_api", envelope(said, "Ev1"), "env-1")
+    assert crew.crashed("one") == -signal.SIGKILL
+    live(crew, city, CrashPoint.TURN_AFTER_POST)
+    assert crew.crashed("one") == -signal.SIGKILL
+    live(crew, city)
+    wait_until(city, lambda tx: _told(tx) and not slack.messages["C1"][1].get("reactions"))
+    assert slack.texts("C1")[2:] == ["Lit."]
+    assert rows(city, "SELECT state, doubts FROM side_effects") == 2 * [{"state": "done", "doubts": 0}]
+
+
+def _ann(tx: Tx) -> None:
+    now = SystemClock().now()
+    tx.members.add(MemberRow("ann", Role.ADMIN, now, "owner"))
+    tx.slack.put_person(Person(TEAM, "U1", "ann", "link", None, now))
+
+
+def _told(tx: Tx) -> bool:
+    return all(one.ended for one in tx.runs.page()) and not tx.db.rows(
+        "SELECT id FROM slack_threads WHERE is_followed = 1", {}
+    )

@@ -1,0 +1,28 @@
+"""The week of the calendar: no day looks empty on which something fires."""
+
+from datetime import UTC, date, datetime, timedelta
+
+from lamplighter.services.automations.views import FiringView
+from lamplighter.web.console.pages.more import OF_EACH, week_of
+
+MONDAY = date(2026, 11, 16)
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+def firing(name: str, at: datetime) -> FiringView:
+    return FiringView(name, "cron", at, at.isoformat(), "UTC")
+
+
+def test_an_automation_whose_times_are_not_all_worked_out_goes_on_until_the_end_of_the_week() -> None:
+    often = [firing("often", NOON + timedelta(minutes=n)) for n in range(OF_EACH)]
+    nightly = [firing("nightly", NOON + timedelta(days=n)) for n in range(7)]
+    days = week_of(MONDAY, [], sorted([*often, *nightly], key=lambda one: one.at))
+    assert [[(one.automation, len(one.firings), one.goes_on) for one in day.entries] for day in days] == [
+        [("often", OF_EACH, True), ("nightly", 1, False)],
+        *([[("nightly", 1, False), ("often", 0, True)]] * 6),
+    ]
+
+
+def test_an_automation_whose_times_are_all_worked_out_ends_with_the_last() -> None:
+    days = week_of(MONDAY, [], [firing("once", NOON)])
+    assert [[one.goes_on for one in day.entries] for day in days] == [[False], [], [], [], [], [], []]

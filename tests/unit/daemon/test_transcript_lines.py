@@ -1,0 +1,104 @@
+"""What of a session's output is recorded at once, and what waits until it is complete."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from lamplighter.daemon.pipeline import transcripts
+from lamplighter.daemon.pipeline.transcripts import LinesRead, Transcript, read_lines
+from lamplighter.domain.runs.budget import Spent
+from lamplighter.domain.sessions.model import SessionName
+from lamplighter.domain.sessions.presets.lines import plain
+from lamplighter.domain.sessions.transcript import Parsed, Text
+from lamplighter.kit.clock import SystemClock
+from lamplighter.ports.sessions import Output, SessionProvider
+from lamplighter.services.runs.transcripts import Batch
+from lamplighter.store.tx import Store
+
+
+class Kept:
+    """The output of a session as a provider keeps it, and the batches that were recorded of it."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = data
+        self.batches: list[Batch] = []
+
+    async def read(self, _name: SessionName, position: int) -> Output:
+        return Output(self.data[position:], position)
+
+    async def transact(self, _record: Callable[..., Any], batch: Batch, _now: object) -> Spent:
+        self.batches.append(batch)
+        return Spent()
+
+    def transcript(self) -> Transcript:
+        store, provider = cast("Store", self), cast("SessionProvider", self)
+        return Transcript(store, SystemClock(), provider, plain, "run_1", "ses_1", SessionName("run_1"))
+
+    @property
+    def said(self) -> list[str]:
+        return [event.text for batch in self.batches for event in batch.events if isinstance(event, Text)]
+
+
+async def test_a_line_without_its_end_waits_for_it_or_for_the_end_of_the_session() -> None:
+    kept = Kept(b"one\ntw")
+    reading = kept.transcript()
+    await reading.read()
+    assert (kept.said, reading.position) == (["one"], 4)
+    await reading.read()
+    assert len(kept.batches) == 1, "nothing is recorded twice, and nothing before it is whole"
+    kept.data += b"o\nthree"
+    await reading.read()
+    assert kept.said == ["one", "two"]
+    await reading.read(to_the_end=True)
+    assert (kept.said, reading.position) == (["one", "two", "three"], len(kept.data))
+    assert [(batch.before, batch.after) for batch in kept.batches] == [(0, 4), (4, 8), (8, 13)]
+
+
+async def test_a_line_that_is_longer_than_any_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcripts, "LONGEST_LINE", 5)
+    kept = Kept(b"1234")
+    reading = kept.transcript()
+    await reading.read()
+    assert kept.said == []
+    kept.data += b"5"
+    await reading.read()
+    assert kept.said == ["12345"]
+
+
+def pieces(line: str) -> Parsed:
+    """`+x` is a piece of a sentence, `.x` a whole one, `#x` the program's own name of the session."""
+    if line.startswith("#"):
+        return Parsed((), session_id=line[1:])
+    return Parsed((Text(line[1:]),) if line else (), is_piece=line.startswith("+"))
+
+
+@pytest.mark.parametrize(
+    ("data", "last", "said", "used"),
+    [
+        (b".a\n.b\n", False, ["a", "b"], 6),
+        (b".a\n+b\n+c\n", False, ["a"], 3),
+        (b".a\n+b\n+c\n", True, ["a", "bc"], 9),
+        (b"+a\n+b\n.c\n", False, ["ab", "c"], 9),
+        (b"+a\n.b\n+c\n", False, ["a", "b"], 6),
+        (b"+a\n\n+b\n", True, ["ab"], 7),
+        (b"\n", False, [], 1),
+    ],
+)
+def test_pieces_are_joined_once_what_is_said_is_complete(
+    data: bytes, *, last: bool, said: list[str], used: int
+) -> None:
+    read = read_lines(data, pieces, last=last)
+    assert ([event.text for event in read.events if isinstance(event, Text)], read.used) == (said, used)
+
+
+def test_pieces_are_not_held_back_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b".a\n+bc\n"  # what is held begins at 3 and, with the end that follows, has 5 bytes
+    monkeypatch.setattr(transcripts, "MOST_HELD", 5)
+    assert read_lines(data, pieces, last=False).used == 3
+    monkeypatch.setattr(transcripts, "MOST_HELD", 4)
+    assert read_lines(data, pieces, last=False).used == len(data)
+
+
+def test_the_last_name_that_the_program_gives_its_session_counts() -> None:
+    assert read_lines(b"#one\n.a\n#two\n.b\n", pieces, last=False) == LinesRead((Text("a"), Text("b")), "two", 16)

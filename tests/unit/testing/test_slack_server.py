@@ -1,0 +1,92 @@
+"""The Slack of the tests, asked by Slack's own library: what passes here has the shapes that library knows."""
+
+from collections.abc import Iterator
+from http.client import HTTPException
+
+import pytest
+from slack_sdk import WebClient
+from slack_sdk.errors import SlackApiError
+from slack_sdk.signature import SignatureVerifier
+from slack_sdk.socket_mode import SocketModeClient
+from slack_sdk.socket_mode.request import SocketModeRequest
+from slack_sdk.socket_mode.response import SocketModeResponse
+
+from lamplighter.testing.slack_server import Broken, Limited, Lost, Refused, SlackServer, slack_server
+from lamplighter.testing.slack_shapes import APP_TOKEN, BOT_TOKEN, BOT_USER, SIGNING_SECRET, TEAM, envelope, signed
+
+
+@pytest.fixture
+def slack() -> Iterator[SlackServer]:
+    with slack_server() as found:
+        found.messages["C1"] = []
+        yield found
+
+
+@pytest.fixture
+def client(slack: SlackServer) -> WebClient:
+    return WebClient(token=BOT_TOKEN, base_url=slack.api, timeout=180, retry_handlers=[])
+
+
+def test_the_library_posts_edits_reacts_and_reads(slack: SlackServer, client: WebClient) -> None:
+    who = client.auth_test()
+    assert (who["team_id"], who["user_id"]) == (TEAM, BOT_USER)
+    metadata = {"event_type": "lamp_notice", "event_payload": {"effect": "one"}}
+    first = client.chat_postMessage(channel="C1", text="begun", metadata=metadata)
+    client.chat_update(channel="C1", ts=first["ts"], text="done")
+    client.reactions_add(channel="C1", timestamp=first["ts"], name="eyes")
+    client.chat_postMessage(channel="C1", text="in its thread", thread_ts=first["ts"])
+    [seen] = client.conversations_history(channel="C1", include_all_metadata=True)["messages"]
+    assert (seen["text"], seen["metadata"], seen["reactions"]) == ("done", metadata, ["eyes"])
+    assert "metadata" not in client.conversations_history(channel="C1")["messages"][0]
+    told = client.conversations_replies(channel="C1", ts=first["ts"])["messages"]
+    assert [one["text"] for one in told] == ["done", "in its thread"]
+    slack.users["U1"] = {"profile": {"email": "ann@example.org"}}
+    assert client.users_info(user="U1")["user"]["profile"]["email"] == "ann@example.org"
+    assert client.conversations_open(users="U1")["channel"]["id"] == "D1"
+
+
+def test_the_library_reads_refusals_limits_and_lost_answers(slack: SlackServer, client: WebClient) -> None:
+    with pytest.raises(SlackApiError) as refused:
+        client.chat_postMessage(channel="C9", text="nobody hears it")
+    assert refused.value.response["error"] == "channel_not_found"
+    with pytest.raises(SlackApiError, match="invalid_auth"):
+        WebClient("xoxb-wrong", base_url=slack.api, retry_handlers=[]).auth_test()
+    trouble = [Limited(7), Broken(503), Refused("fatal_error"), Lost()]
+    slack.trouble = lambda _method, _before: trouble.pop(0)
+    with pytest.raises(SlackApiError) as limited:
+        client.chat_postMessage(channel="C1", text="too much")
+    assert (limited.value.response.status_code, limited.value.response.headers["retry-after"]) == (429, "7")
+    for _ in range(2):
+        with pytest.raises(SlackApiError):
+            client.chat_postMessage(channel="C1", text="not now")
+    assert slack.texts("C1") == []
+    with pytest.raises((OSError, HTTPException)):
+        client.chat_postMessage(channel="C1", text="taken")
+    assert slack.texts("C1") == ["taken"]
+
+
+def test_the_library_verifies_what_it_signs() -> None:
+    body = b'{"type": "url_verification"}'
+    assert SignatureVerifier(SIGNING_SECRET).is_valid_request(body, signed(body))
+    assert not SignatureVerifier(SIGNING_SECRET).is_valid_request(body, signed(body, at=1.0))
+
+
+def test_the_library_opens_a_socket_and_acknowledges(slack: SlackServer) -> None:
+    heard: list[SocketModeRequest] = []
+
+    def hear(client: SocketModeClient, request: SocketModeRequest) -> None:
+        heard.append(request)
+        client.send_socket_mode_response(SocketModeResponse(envelope_id=request.envelope_id))
+
+    socket = SocketModeClient(
+        app_token=APP_TOKEN, web_client=WebClient(base_url=slack.api), auto_reconnect_enabled=False
+    )
+    socket.socket_mode_request_listeners.append(hear)  # type: ignore[arg-type]  the library's own example does so
+    try:
+        socket.connect()
+        slack.wait_until(lambda: slack.opened == 1)
+        slack.push("events_api", envelope({"type": "app_mention", "text": "hello"}, "Ev1"), "env-1")
+        slack.wait_until(lambda: slack.acknowledged == ["env-1"])
+    finally:
+        socket.close()
+    assert heard[0].payload["event"]["text"] == "hello"

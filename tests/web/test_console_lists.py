@@ -1,0 +1,118 @@
+"""Finding things in the console: the bar that filters runs, files of what it finds, and the search for everything."""
+
+import csv
+import html
+import json
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+from served import Served
+from test_people import token_of
+
+from lamplighter.domain.access import Role
+from lamplighter.domain.runs.model import RunState
+from lamplighter.web.console.pages.runs import with_state, with_term
+from lamplighter.web.console.tables import csv_line
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture
+async def browser(city: Served) -> AsyncIterator[httpx2.AsyncClient]:
+    """Signed in; one of two runs has succeeded."""
+    async with httpx2.AsyncClient(base_url=city.url, trust_env=False, timeout=180) as client:
+        token = city.owner["Authorization"].removeprefix("Bearer ")
+        assert (await client.post("/sign-in", data={"token": token}, headers=OWN)).status_code == 303
+        await city.complete(city.of_run(), outcome="succeeded", summary_markdown='=HYPERLINK("evil"), <b>done</b>')
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "found"),
+    [
+        ("", "failed", "state:failed"),
+        ("since:2d state:failed automation:a*", "ready", "since:2d automation:a* state:ready"),
+        ("-state:failed state:ready", "", "-state:failed"),
+        ('state:"a b" since:1d', "", "since:1d"),
+    ],
+)
+def test_a_chip_replaces_one_term_of_the_query(text: str, value: str, found: str) -> None:
+    assert with_term(text, "state", value) == found
+
+
+def test_the_chip_of_runs_that_need_a_person_leaves_out_those_that_were_answered() -> None:
+    asks = with_state("since:2d state:failed", RunState.NEEDS_HUMAN)
+    assert asks == "since:2d state:needs_human continued:no"
+    assert with_state(asks, RunState.FAILED) == "since:2d state:failed"
+    assert with_state(asks, None) == "since:2d"
+
+
+def test_a_cell_is_never_a_formula() -> None:
+    assert csv_line(["=1+1", "plain", '"', "-2"]) == '\'=1+1,plain,"""",\'-2\r\n'
+
+
+async def test_runs_are_filtered_by_a_query_in_the_address(browser: httpx2.AsyncClient, city: Served) -> None:
+    page = await browser.get("/runs?q=state:succeeded automation:lig* since:1d")
+    assert f'id="row-{city.run}"' in page.text
+    assert f'id="row-{city.other}"' not in page.text
+    assert "lamp run list --query &#39;state:succeeded automation:lig* since:1d&#39;" in page.text
+    assert f'id="row-{city.other}"' in (await browser.get("/runs?automation=light&state=running")).text
+    wrong = await browser.get("/runs?q=sate:failed")
+    assert (wrong.status_code, "did you mean `state`" in html.unescape(wrong.text)) == (400, True)
+    assert "Nothing was searched." in wrong.text
+    none = (await browser.get("/runs?q=rig:nowhere")).text
+    assert "No run fits `rig:nowhere`. All runs that are kept were searched." in none
+
+
+async def test_what_a_query_finds_is_written_as_csv_and_as_json_lines(
+    browser: httpx2.AsyncClient, city: Served
+) -> None:
+    answer = await browser.get("/runs/export/csv?q=state:succeeded")
+    assert answer.headers["content-disposition"] == 'attachment; filename="runs.csv"'
+    (one,) = csv.DictReader(answer.text.splitlines())
+    assert (one["id"], one["state"]) == (city.run, "succeeded")
+    assert one["summary"].startswith("'=HYPERLINK")
+    lines = (await browser.get("/runs/export/json")).text.splitlines()
+    assert {json.loads(line)["id"] for line in lines} == {city.run, city.other}
+    assert (await browser.get("/runs/export/xml")).status_code == 404
+    assert (await browser.get("/runs/export/csv?q=nonsense")).status_code == 400
+
+
+async def test_a_filter_is_kept_under_a_name_for_oneself_or_for_everybody(
+    browser: httpx2.AsyncClient, city: Served
+) -> None:
+    form = {"name": "mine", "query": "state:failed since:2d", "shared": ""}
+    kept = await browser.post("/runs/views/save", data=form, headers=OWN)
+    assert kept.headers["location"] == "/runs?q=state%3Afailed+since%3A2d"
+    await browser.post("/runs/views/save", data=form | {"name": "ours", "shared": "yes"}, headers=OWN)
+    assert ">mine</a>" in (await browser.get("/runs")).text
+    token = token_of(city, Role.MEMBER)["Authorization"].removeprefix("Bearer ")
+    async with httpx2.AsyncClient(base_url=city.url, trust_env=False) as other:
+        await other.post("/sign-in", data={"token": token}, headers=OWN)
+        text = (await other.get("/runs")).text
+        assert ">mine</a>" not in text
+        assert ">ours <b>owner</b></a>" in text
+        assert (await other.post("/runs/views/forget", data={"name": "ours"}, headers=OWN)).status_code == 404
+    assert (await browser.post("/runs/views/forget", data={"name": "mine"}, headers=OWN)).status_code == 303
+    assert ">mine</a>" not in (await browser.get("/runs")).text
+    for wrong in ({"query": "sate:x"}, {"query": " "}, {"name": ""}, {"name": "a/b"}):
+        assert (await browser.post("/runs/views/save", data=form | wrong, headers=OWN)).status_code == 400
+    for number in range(19):
+        await browser.post("/runs/views/save", data=form | {"name": str(number)}, headers=OWN)
+    assert (await browser.post("/runs/views/save", data=form, headers=OWN)).status_code == 409
+
+
+async def test_pages_automations_runs_and_doings_are_found_by_a_few_letters(
+    browser: httpx2.AsyncClient, city: Served
+) -> None:
+    text = (await browser.get("/search?q=LIG")).text
+    assert 'href="/automations/light"' in text
+    assert 'action="/automations/light/run"' in text
+    assert f'href="/runs/{city.run}"' in (await browser.get(f"/search?q={city.run[-6:]}")).text
+    assert 'action="/settings/pause"' in (await browser.get("/search?q=pause")).text
+    assert 'href="/calendar"' in (await browser.get("/search")).text
+    for nonsense in ("%25", "_", "%27;--", "<b>", "run_%00"):
+        found = await browser.get(f"/search?q={nonsense}")
+        assert found.status_code in {200, 400}
+        assert 'href="/automations/light"' not in found.text
