@@ -26,8 +26,8 @@ NOT_ALONE = "not agents and not browser and not torture"
 IN_BRIEF = "TESTS_IN_BRIEF"
 """The variable that tells tests/conftest.py to leave out what one interpreter shows for all."""
 AGAIN_AT_MOST = 3
-"""Where no more tests of a group failed, they run once more, one at a time. One that passes then is not green in silence:
-it is named at the end as unsteady, and is a defect to look into. More failures than this are no chance."""
+"""Where no more tests of a group failed, they run once more, one at a time. One that passes then is named at the end:
+it is a defect to look into. More failures than this are no chance."""
 PROBE = "import sys, sqlite3, ssl, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
 SUMMARY = re.compile(r"^=*\s*(?:\d+ \w+, )*\d+ \w+ in [\d.]+s\b")

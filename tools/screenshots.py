@@ -1,5 +1,9 @@
-"""Takes the pictures of the web console that the documents show, of a city made for it, with the system's Chromium."""
+"""Takes pictures of every page of the web console, light, dark and on a phone, of a city made for it.
 
+It uses the system's Chromium, and writes the page of the documents that shows them all.
+"""
+
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +19,7 @@ from browser_city import Town, launched, up
 from playwright.sync_api import Page, sync_playwright
 
 HERE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "console"
+GALLERY = HERE.parents[1] / "reference" / "console-pictures.md"
 WIDE, PHONE = {"width": 1200, "height": 760}, {"width": 390, "height": 780}
 TESTS = (
     r"printf '\033[1mcollecting\033[0m 212 tests\n\033[32m211 passed\033[0m\n"
@@ -42,25 +47,72 @@ def main() -> None:
                 yield shown.new_page()
                 shown.close()
 
-            run = town.lamp("run", "list", "--automation", "nightly-tests", "--limit", "1", "--json").split('"')[3]
-            going = town.lamp("run", "list", "--automation", "nightly-import", "--limit", "1", "--json").split('"')[3]
+            pages = addresses(town)
+            for ending, size, scheme in (("", WIDE, "light"), ("-dark", WIDE, "dark"), ("-phone", PHONE, "light")):
+                with looking(size, scheme) as page:
+                    for name, path in pages.items():
+                        take(page, path, f"{name}{ending}")
             with looking(WIDE) as page:
-                take(page, "/", "home")
-                take(page, f"/runs/{run}", "run")
-                take(page, "/automations", "automations")
-                take(page, "/automations/nightly-import/edit", "editor")
-                take(page, "/runs?q=state:failed,needs_human since:1d", "runs")
-                take(page, "/agents/watchman", "agent")
-                take(page, "/settings/people", "people")
                 take(page, "/calendar", "palette", keys="night")
-            with looking(WIDE, "dark") as page:
-                take(page, "/", "home-dark")
-                take(page, f"/runs/{going}", "run-live-dark")
-                take(page, "/automations/new/own", "editor-dark")
-            with looking(PHONE) as page:
-                take(page, "/", "home-phone")
-                take(page, f"/runs/{run}", "run-phone")
-                take(page, "/automations/nightly-import/edit", "editor-phone")
+    GALLERY.write_text(gallery(pages), encoding="utf-8")
+
+
+def addresses(town: Town) -> dict[str, str]:
+    """Every page of the console, by the name of its picture."""
+
+    def newest(automation: str) -> str:
+        found = town.lamp("run", "list", "--automation", automation, "--limit", "1", "--json")
+        return str(json.loads(found)[0]["id"])
+
+    item = json.loads(town.lamp("inbox", "list", "--json"))[0]["id"]
+    delivery = json.loads(town.lamp("delivery", "list", "--json"))[0]["id"]
+    bulk = json.loads(town.lamp("bulk", "list", "--json"))[0]["id"]
+    bead = json.loads(town.lamp("bead", "list", "--json"))[0]["id"]
+    return {
+        "home": "/",
+        "inbox": "/inbox",
+        "inbox-focus": "/inbox/focus",
+        "inbox-item": f"/inbox/{item}",
+        "runs": "/runs?q=since:1d",
+        "run": f"/runs/{newest('nightly-tests')}",
+        "run-live": f"/runs/{newest('nightly-import')}",
+        "automations": "/automations",
+        "automation": "/automations/minutely",
+        "editor": "/automations/nightly-import/edit",
+        "editor-new": "/automations/new",
+        "agents": "/agents",
+        "agent": "/agents/watchman",
+        "calendar": "/calendar",
+        "beads": "/beads",
+        "bead": f"/beads/{bead}",
+        "events": "/events",
+        "deliveries": "/deliveries",
+        "delivery": f"/deliveries/{delivery}",
+        "nodes": "/nodes",
+        "bulk": "/bulk",
+        "bulk-action": f"/bulk/{bulk}",
+        "settings": "/settings",
+        "people": "/settings/people",
+        "audit": "/settings/audit",
+        "doctor": "/settings/doctor",
+    }
+
+
+def gallery(pages: Mapping[str, str]) -> str:
+    lines = [
+        "# Pictures of the console",
+        "",
+        "Every page of the console of a demo city, light, dark and on a phone.",
+        "",
+    ]
+    for name in pages:
+        shown = " ".join(
+            f'<a href="../pictures/console/{name}{ending}.png">'
+            f'<img src="../pictures/console/{name}{ending}.png" alt="{name}, {word}" width="{width}"></a>'
+            for word, ending, width in (("light", "", 320), ("dark", "-dark", 320), ("on a phone", "-phone", 100))
+        )
+        lines += [f"## {name.replace('-', ' ').capitalize()}", "", shown, ""]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def fill(town: Town) -> None:
@@ -70,6 +122,12 @@ def fill(town: Town) -> None:
     town.lamp("automation", "create", "digest", "--template", "weekly-digest", "--path", str(town.root))
     for name in ("nightly-tests", "nightly-tests", "nightly-import", "minutely"):
         town.lamp("automation", "run", name)
+    proof = town.connect("shop")
+    town.lamp("automation", "create", "greet-orders", "--webhook", "shop", "--exec", "echo a new order")
+    for number in (1041, 1042, 1043):
+        town.deliver("shop", proof, {"title": f"Order {number}", "order": {"number": number, "total": "19.90"}})
+    town.lamp("bead", "create", "Trim the wicks in Lantern Street")
+    town.lamp("run", "retry", "--query", "state:failed automation:nightly-tests")
 
 
 def take(page: Page, path: str, name: str, *, keys: str = "") -> None:

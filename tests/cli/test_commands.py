@@ -150,6 +150,16 @@ class TestInit:
         said = here("init", town, "--json")
         assert "city.toml" in said.json["made"]
 
+    def test_a_name_counts_for_the_demo_too_and_is_refused_where_it_would_change_nothing(self, tmp_path: Path) -> None:
+        root = tmp_path / "lane"
+        assert here("init", str(root), "--demo", "--name", "lantern-street", "--json").json["city"] == "lantern-street"
+        assert here("init", str(root), "--name", "lantern-street").code == 0
+        said = here("init", str(root), "--name", "other")
+        assert said.code == 2
+        assert "is named `lantern-street`" in said.err
+        assert here("init", str(tmp_path / "bad"), "--demo", "--name", "no spaces").code == 2
+        assert not (tmp_path / "bad").exists()
+
     def test_a_city_keeps_its_id(self, town: str) -> None:
         before = (Path(town) / ".gc" / "city-id").read_text(encoding="ascii")
         here("init", town)

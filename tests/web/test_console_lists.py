@@ -116,3 +116,28 @@ async def test_pages_automations_runs_and_doings_are_found_by_a_few_letters(
         found = await browser.get(f"/search?q={nonsense}")
         assert found.status_code in {200, 400}
         assert 'href="/automations/light"' not in found.text
+
+
+async def test_the_board_shows_work_and_on_request_what_runs_keep_of_themselves(
+    browser: httpx2.AsyncClient, city: Served
+) -> None:
+    made = await browser.post(
+        "/api/v1/beads", json={"title": "Trim the wick"}, headers=city.owner | {"Idempotency-Key": "trim"}
+    )
+    assert made.is_success, made.text
+    board, everything = [(await browser.get(path)).text for path in ("/beads", "/beads?runs=1")]
+    assert "Trim the wick" in board
+    assert "automation:light" not in board
+    assert "Every run keeps a bead of itself" in board
+    assert "Trim the wick" in everything
+    assert "automation:light" in everything
+
+
+async def test_an_event_s_message_shows_no_escape_codes(browser: httpx2.AsyncClient, city: Served) -> None:
+    told = await browser.post(
+        "/api/v1/events", json={"type": "bell.rung", "message": "\x1b[31mloud\x1b[0m"}, headers=city.owner
+    )
+    assert told.is_success, told.text
+    page = (await browser.get("/events?type=bell.rung")).text
+    assert "loud" in page
+    assert "[31m" not in page

@@ -5,7 +5,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from lamplighter.adapters.files.city import CityPaths, lay_out, make_file
+from lamplighter.adapters.files.city import CityPaths, check_name, lay_out, make_file
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerRunning, controller_pid
 from lamplighter.adapters.files.secrets import ensure_owner_token
@@ -14,8 +14,12 @@ from lamplighter.app.membership import migrate_own, need_no_copy
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, host, locate
 from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.errors import UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.store.url import SqliteUrl, migrate, open_direct, parse_store_url
+
+DEMO_NAME = 'name = "demo"'
+"""The line of the demo's city.toml in which another name is put."""
 
 
 def create_city(
@@ -23,7 +27,8 @@ def create_city(
 ) -> tuple[list[Path], str]:
     """Create what is missing; returns the created files and the city's name. Existing files are never overwritten.
 
-    An existing city.toml is validated before anything is created. Raises ConfigInvalid, CopiedCity; StoreLost if the
+    An existing city.toml is validated before anything is created. Raises ConfigInvalid, CopiedCity; UsageError for a
+    name that no city can have or that is not the one in an existing city.toml; StoreLost if the
     city was created before and its database is gone, unless `new_database` allows a new one.
     """
     clock = SystemClock()
@@ -32,8 +37,13 @@ def create_city(
     if made_before:
         OpenCity(settings, paths, clock, IdSource(clock)).need_own()
     if paths.config.exists():
-        load_city(root, env=settings.env)
-    made = lay_out_demo(root) if demo else []
+        own = load_city(root, env=settings.env).city.name
+        if name is not None and name != own:
+            raise UsageError(
+                f"The city in {root} is named `{own}`, and `init` changes no file that is there.",
+                hint="Leave `--name` out, or change `name` under [workspace] in its city.toml.",
+            )
+    made = lay_out_demo(root, name) if demo else []
     made += lay_out(root, name=name, ids=IdSource(clock), host=host())
     city = load_city(root, env=settings.env).city
     place = parse_store_url(city.store.url, paths.runtime)
@@ -85,10 +95,21 @@ def prepare_start(settings: Settings) -> CityPaths:
     return paths
 
 
-def lay_out_demo(root: Path) -> list[Path]:
-    """Create those files of the demo city that do not exist yet; returns the created ones."""
+def lay_out_demo(root: Path, name: str | None = None) -> list[Path]:
+    """Create those files of the demo city that do not exist yet; returns the created ones.
+
+    Raises UsageError for a name that no city can have.
+    """
+    if name is not None:
+        check_name(name)
     letter = root / "letterbox" / "first-letter"
-    made = list(_copy(files("lamplighter.app").joinpath("demo"), root))
+    demo = files("lamplighter.app").joinpath("demo")
+    made = []
+    if name is not None:
+        text = demo.joinpath("city.toml").read_text(encoding="utf-8")
+        root.mkdir(parents=True, exist_ok=True)
+        made += make_file(root / "city.toml", text.replace(DEMO_NAME, f'name = "{name}"', 1))
+    made += _copy(demo, root)
     if made:
         letter.parent.mkdir(exist_ok=True)
         made += make_file(letter, "Dear city, put your letters here and they will be read.\n")

@@ -26,3 +26,10 @@ def test_an_automation_whose_times_are_not_all_worked_out_goes_on_until_the_end_
 def test_an_automation_whose_times_are_all_worked_out_ends_with_the_last() -> None:
     days = week_of(MONDAY, [], [firing("once", NOON)])
     assert [[one.goes_on for one in day.entries] for day in days] == [[False], [], [], [], [], [], []]
+
+
+def test_what_fires_at_an_even_pace_tells_the_pace() -> None:
+    even = [firing("even", NOON + timedelta(minutes=5 * n)) for n in range(OF_EACH)]
+    uneven = [firing("uneven", NOON + timedelta(minutes=5 * n + n % 2)) for n in range(OF_EACH)]
+    days = week_of(MONDAY, [], sorted([*even, *uneven], key=lambda one: one.at))
+    assert {one.automation: one.every for one in days[6].entries} == {"even": timedelta(minutes=5), "uneven": None}

@@ -138,8 +138,8 @@ def city_at(path: Path) -> CityPaths:
 
 def lay_out(root: Path, *, name: str | None, ids: IdSource, host: str) -> list[Path]:
     """Create the missing files and directories of a city, and return them. Never overwrites."""
-    if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise UsageError(f"`{name}` is not a city's name.", hint="Use letters, digits, dots, dashes; no spaces.")
+    if name is not None:
+        check_name(name)
     paths = CityPaths(root)
     made: list[Path] = []
     try:
@@ -163,6 +163,12 @@ def lay_out(root: Path, *, name: str | None, ids: IdSource, host: str) -> list[P
             hint="Check the directory's owner and mode, and how its disk is mounted.",
         ) from error
     return made
+
+
+def check_name(name: str) -> None:
+    """Raises UsageError for a name that no city can have."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise UsageError(f"`{name}` is not a city's name.", hint="Use letters, digits, dots, dashes; no spaces.")
 
 
 def make_file(path: Path, text: str, *, mode: int = 0o644) -> list[Path]:

@@ -3,23 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Self
 
 from starlette.responses import Response
 
-from lamplighter.domain.beads.model import BeadStatus
-from lamplighter.kit.errors import UsageError
+from lamplighter.domain.beads.model import BOOKKEEPING, BeadStatus
+from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.services.automations.queries import SIMULATE, Simulate
 from lamplighter.services.automations.views import FiringView
 from lamplighter.services.beads.queries import LIST as LIST_BEADS
 from lamplighter.services.beads.queries import SHOW as SHOW_BEAD
 from lamplighter.services.beads.queries import ListBeads, ShowBead
+from lamplighter.services.beads.views import BeadView
 from lamplighter.services.event_operations import LIST as LIST_EVENTS
 from lamplighter.services.event_operations import ListEvents
 from lamplighter.services.node_views import LIST as LIST_NODES
 from lamplighter.services.node_views import ListNodes
 from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
 from lamplighter.services.runs.views import RunView
-from lamplighter.web.console.visit import Visit, together
+from lamplighter.web.console.visit import Answer, Visit, together
 
 DAYS = 7
 MOST_FIRINGS = 5000
@@ -43,6 +46,8 @@ class Entry:
     firings: Sequence[FiringView]
     goes_on: bool = False
     """It fires on, and how often on this day is not worked out."""
+    every: timedelta | None = None
+    """The time between its firings, where that is always the same."""
 
     @property
     def at(self) -> datetime:
@@ -67,6 +72,7 @@ def week_of(first: date, runs: Sequence[RunView], firings: Sequence[FiringView])
     """Days of UTC, each with its entries by time."""
     days = []
     dense = {name: at.astimezone(UTC).date() for name, at in _cut_short(firings).items()}
+    paces = {name: pace for name in dense if (pace := _pace([one.at for one in firings if one.scoped_name == name]))}
     for number in range(DAYS):
         day = first + timedelta(days=number)
         names: dict[str, tuple[list[RunView], list[FiringView]]] = {}
@@ -79,7 +85,7 @@ def week_of(first: date, runs: Sequence[RunView], firings: Sequence[FiringView])
         on = {name for name, last in dense.items() if day >= last}
         for name in sorted(on):
             names.setdefault(name, ([], []))
-        made = (Entry(name, *found, goes_on=name in on) for name, found in names.items())
+        made = (Entry(name, *found, goes_on=name in on, every=paces.get(name)) for name, found in names.items())
         entries = sorted(made, key=lambda one: one.at)
         days.append(Day(day, entries[:OF_A_DAY], max(0, len(entries) - OF_A_DAY)))
     return days
@@ -93,6 +99,12 @@ def _cut_short(firings: Sequence[FiringView]) -> dict[str, datetime]:
         last[one.scoped_name] = one.at
         count[one.scoped_name] = count.get(one.scoped_name, 0) + 1
     return {name: at for name, at in last.items() if count[name] >= OF_EACH}
+
+
+def _pace(times: Sequence[datetime]) -> timedelta | None:
+    """The time from each to the next, if it is the same for all."""
+    gaps = {later - earlier for earlier, later in pairwise(times)}
+    return gaps.pop() if len(gaps) == 1 else None
 
 
 def _day(text: str | None, now: datetime) -> date:
@@ -142,15 +154,34 @@ async def events(visit: Visit) -> Response:
     return await visit.page("events.html", found=found, shown=shown, query=query, most=EVENTS)
 
 
+@dataclass(frozen=True)
+class Column:
+    """The beads of one status; `more` if there are others that were not looked at."""
+
+    shown: Sequence[BeadView]
+    more: bool
+    error: LampError | None
+
+    @classmethod
+    def of(cls, found: Answer[Sequence[BeadView]], *, with_runs: bool) -> Self:
+        if found.error:
+            return cls((), more=False, error=found.error)
+        shown = [one for one in found.value if with_runs or one.type not in BOOKKEEPING]
+        return cls(shown, more=len(found.value) == BEADS, error=None)
+
+
 async def beads(visit: Visit) -> Response:
     query = visit.query
     each = [
-        visit.ask(LIST_BEADS, ListBeads(status=status, label=query.get("label"), limit=BEADS if not done else 30))
-        for status, done in ((BeadStatus.OPEN, False), (BeadStatus.IN_PROGRESS, False), (BeadStatus.CLOSED, True))
+        visit.ask(LIST_BEADS, ListBeads(status=status, label=query.get("label"), limit=BEADS))
+        for status in (BeadStatus.OPEN, BeadStatus.IN_PROGRESS, BeadStatus.CLOSED)
     ]
     *columns, _ = await together(*each, visit.look())
-    named = list(zip(("open", "in_progress", "closed"), columns, strict=True))
-    return await visit.page("beads.html", columns=named, query=query)
+    named = [
+        (status, Column.of(found, with_runs="runs" in query))
+        for status, found in zip(("open", "in_progress", "closed"), columns, strict=True)
+    ]
+    return await visit.page("beads.html", columns=named, query=query, most=BEADS)
 
 
 async def bead(visit: Visit) -> Response:
