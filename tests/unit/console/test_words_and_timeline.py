@@ -43,7 +43,16 @@ def test_ago(seconds: float, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(-5, "0 ms"), (0.02, "20 ms"), (1.44, "1.4 s"), (59.9, "59 s"), (3599, "59 min 59 s"), (90_000, "1 d 1 h")],
+    [
+        (-5, "0 ms"),
+        (0.02, "20 ms"),
+        (1.44, "1.4 s"),
+        (59.9, "59 s"),
+        (3599, "59 min 59 s"),
+        (300, "5 min"),
+        (7200, "2 h"),
+        (90_000, "1 d 1 h"),
+    ],
 )
 def test_duration(seconds: float, said: str) -> None:
     assert words.duration(timedelta(seconds=seconds)) == said

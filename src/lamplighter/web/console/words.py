@@ -173,10 +173,14 @@ def duration(value: timedelta | float | None) -> str:
     if whole < MINUTE:
         return f"{whole} s"
     if whole < HOUR:
-        return f"{whole // MINUTE} min {whole % MINUTE} s"
+        return _two(whole // MINUTE, "min", whole % MINUTE, "s")
     if whole < DAY:
-        return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
-    return f"{whole // DAY} d {whole % DAY // HOUR} h"
+        return _two(whole // HOUR, "h", whole % HOUR // MINUTE, "min")
+    return _two(whole // DAY, "d", whole % DAY // HOUR, "h")
+
+
+def _two(many: int, unit: str, rest: int, smaller: str) -> str:
+    return f"{many} {unit} {rest} {smaller}" if rest else f"{many} {unit}"
 
 
 def money(value: float | None) -> str:
