@@ -72,7 +72,7 @@ def outcome(city: Path) -> list[Problem] | None:
     return None
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 6), file=st.sampled_from(sorted(FILES)))
 def test_a_mutated_file_loads_or_is_told_what_is_wrong(city: Path, seed: int, count: int, file: str) -> None:
     chance = random.Random(seed)
