@@ -119,7 +119,7 @@ class AgentSteps:
         until = agents.clock.monotonic() + review.LAST_WORDS.total_seconds()
         while await agents.last_words(work.run, until, work.wake):
             work.wake.clear()
-        await agents.stop(work.run)
+        await agents.stop(work.run, plan=work.plan)
         crash_point(CrashPoint.VERIFY_BEFORE_COMMAND)
         automation = review.snapshots_of(fresh)
         place = await agents.places.verified_at(fresh)
@@ -148,7 +148,8 @@ class AgentSteps:
             await self.commands.runner.stop(work.run + SETUP, grace=timedelta(0))
             await self.commands.runner.stop(verify_key(work.run, work.row.round), grace=timedelta(0))
         told = isinstance(work.cause, ToldToStop)
-        tail = await self.agents.stop(work.run, grace=grace(self.commands.active) if told else GRACE)
+        patience = grace(self.commands.active) if told else GRACE
+        tail = await self.agents.stop(work.run, grace=patience, plan=work.plan)
         if told:
             work.ending = interrupted(STOPPED, command_ends.clean(tail))
 

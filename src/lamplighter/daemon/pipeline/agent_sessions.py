@@ -329,10 +329,10 @@ class AgentRuns:
         await self.stop(run, grace=grace)
         await self.free(run)
 
-    async def stop(self, run: str, *, grace: timedelta = GRACE) -> str:
+    async def stop(self, run: str, *, grace: timedelta = GRACE, plan: RunPlan | None = None) -> str:
         """End the session with its process tree and record its end; returns the tail of its output. May be repeated.
 
-        Raises StopFailed, Unavailable.
+        `plan` spares looking for it once more. Raises StopFailed, Unavailable.
         """
         name = SessionName(run)
         row = await self.store.read(lambda tx: tx.runs.get(run))
@@ -340,7 +340,7 @@ class AgentRuns:
         if row is not None and row.session_id is None and seen is not None and not _never_ran(seen):
             row = await self._on_record(row, seen, Place(Path(), "unknown", "found after its run had ended"))
         if row is not None and row.session_id is not None and seen is not None:
-            await self._read_to_the_end(row)
+            await self._read_to_the_end(row, plan or await self.plans.plan_if_any(row))
         tail = await self.tail(run) if seen is not None else ""
         crash_point(CrashPoint.SESSION_BEFORE_STOP)
         await self.sessions.stop(name, grace=grace)
@@ -358,8 +358,8 @@ class AgentRuns:
         if row is not None:
             await self.places.leave(row, is_open=is_open)
 
-    async def _read_to_the_end(self, row: Run) -> None:
-        transcript = await self.transcript(row, await self.plans.plan_if_any(row))
+    async def _read_to_the_end(self, row: Run, plan: RunPlan | None) -> None:
+        transcript = await self.transcript(row, plan)
         await transcript.read(to_the_end=True)
 
     async def tidy(self, held: frozenset[str], *, before: datetime) -> None:

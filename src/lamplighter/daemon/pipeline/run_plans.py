@@ -22,7 +22,7 @@ class RunPlans:
 
     async def plan(self, row: Run, *, instead: bool = False) -> RunPlan:
         """The run's plan, with the fallback `instead` of what is named first. Raises CannotRun."""
-        chosen = await self.store.read(planning.chosen, row)
+        chosen = None if row.configuration is None else await self.store.read(planning.chosen, row)
         # In a thread: it searches PATH for programs, and PATH may include slow disks.
         plan = await asyncio.to_thread(
             planning.plan_of, self.active.city, row, chosen, self.workshop.installed, instead=instead
