@@ -140,7 +140,7 @@ class AgentHandlers:
         if node not in {None, self.worker.me.node}:
             await self.store.transact(outbox.later, item, now + ELSEWHERE, now)
             return
-        if not self.worker.holds(run):
+        if not self.worker.holds(run) and not self.worker.has_released(run):
             await self.agents.release(run)
         await self.store.transact(outbox.done, item, self.clock.now())
 

@@ -63,12 +63,13 @@ class AgentSteps:
     async def follow(self, work: Work) -> Message:
         """Watch the session until it is judged, or until a message arrives: that is how a completed run ends."""
         agents, row = self.agents, work.row
-        now = await self._fresh(work)  # taken before this was the step that is told of it
+        known = await agents.known(row)
+        now = known.row  # taken before this was the step that is told of it
         if now is not None and not now.ended and now.taken_by is not None:
             return TakenByPerson()
-        if await agents.is_to_be_told(row):
+        if known.is_to_be_told:
             return await self._tell(work)
-        transcript = await agents.transcript(row, work.plan)
+        transcript = agents.transcript(row, work.plan, known.reached)
         seen = await agents.look_for_status(row, work.wake)
         while isinstance(judged := await agents.judge(row, transcript, seen), Leave):
             await agents.pause(row, work.wake)

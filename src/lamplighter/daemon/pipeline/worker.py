@@ -1,6 +1,7 @@
 """Runs under way in this process: their leases, their slots, and each run's job carried out step by step."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -56,6 +57,7 @@ SPARED = timedelta(seconds=60)
 STOP_TRIES = 4
 FIRST_WAIT = timedelta(milliseconds=100)
 LONGEST_WAIT = timedelta(seconds=5)
+RELEASED_KEPT = 1000
 
 
 @dataclass
@@ -73,6 +75,8 @@ class Worker:
     doubted: Callable[[], None] = lambda: None
     """Called when an answer of the database was lost."""
     tasks: Tasks = field(default_factory=Tasks)
+    _released: deque[str] = field(default_factory=lambda: deque(maxlen=RELEASED_KEPT))
+    """Runs whose sessions were ended and freed here of late."""
     _doubted_at: datetime | None = None
     _room: Slots = field(init=False)
     _works: dict[str, Work] = field(default_factory=dict)
@@ -91,6 +95,10 @@ class Worker:
 
     def holds(self, run: str) -> bool:
         return run in self._works
+
+    def has_released(self, run: str) -> bool:
+        """Whether this process has stopped the session of the run and freed all that belonged to it."""
+        return run in self._released
 
     def doubt(self) -> None:
         """Note that an answer of the database was lost, so that this process may hold work that it does not know of."""
@@ -291,11 +299,14 @@ class Worker:
                     return await steps.last_words(work)
                 case Step.RELEASE:
                     await steps.release(work)
+                    if not work.failures:
+                        self._released.append(work.run)
                 case _:
                     await steps.stop(work)
         except Exception as error:
             if step is Step.TRY_TO_STOP:
                 log.get().warning("run.not_stopped", run=work.run, error=str(error))
+                work.failures += 1
                 return StepDone()
             if not isinstance(error, (LampError, OSError)):
                 raise
