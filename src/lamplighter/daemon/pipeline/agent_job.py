@@ -20,6 +20,7 @@ from lamplighter.domain.runs.job import (
 from lamplighter.domain.runs.model import MESSAGE, Run
 from lamplighter.domain.runs.verdict import Asks, Fail, Leave, SessionSeen, TimeOut
 from lamplighter.domain.runs.verify import Checked
+from lamplighter.domain.sessions.presets.troubles import Heard
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.records import changed
 from lamplighter.ports.sessions import GRACE
@@ -77,9 +78,11 @@ class AgentSteps:
             if work.inbox:
                 return work.inbox.popleft()
             seen = await agents.look_for_status(row, work.wake)
-        return await self._judged(work, judged, seen)
+        return await self._judged(work, judged, seen, transcript.heard)
 
-    async def _judged(self, work: Work, judged: Fail | TimeOut | Asks, seen: SessionSeen) -> Message:
+    async def _judged(
+        self, work: Work, judged: Fail | TimeOut | Asks, seen: SessionSeen, heard: Heard | None
+    ) -> Message:
         agents, row, fresh = self.agents, work.row, await self._fresh(work)
         if fresh is None or fresh.ended:
             return _ended(fresh)
@@ -89,7 +92,7 @@ class AgentSteps:
             return Claimed()
         if isinstance(judged, Fail) and await agents.may_be_told(row, work.plan, judged):
             return await self._tell(work)
-        work.ending = await agents.ending(row, judged, seen)
+        work.ending = await agents.ending(row, judged, seen, heard)
         return Over()
 
     async def _tell(self, work: Work) -> Message:

@@ -266,13 +266,15 @@ class AgentRuns:
             most = min(max(left, timedelta(0)), LOOK_EVERY)
         await self.clock.wait(wake, at_most=most)
 
-    async def ending(self, row: Run, verdict: Fail | TimeOut | Asks, seen: SessionSeen) -> review.Ending:
+    async def ending(
+        self, row: Run, verdict: Fail | TimeOut | Asks, seen: SessionSeen, heard: Heard | None
+    ) -> review.Ending:
         tail = await self.tail(row.id)
         started = row.started_at
         took = None if started is None else self.clock.now() - started
         ending = replace(finalizing.ending_of(verdict), exit_code=seen.exit_status, output_tail=tail, duration=took)
         if isinstance(verdict, Fail) and verdict.reason in _BY_OUTPUT:
-            explained = await self.logins.explained(row, ending, tail)
+            explained = await self.logins.explained(row, ending, tail, heard)
             return replied(explained) if is_free(row) else explained
         return ending
 
