@@ -61,6 +61,7 @@ async def test_the_program_completes_a_run_and_another_in_the_same_home(town: To
         token = run_token(city_key(town.opened.paths.runtime), run)
         assert not files_with(token, town.opened.paths.root), "no token is left behind"
     assert town.processes() == set()
+    seen.check(town.program.name, tells=PRESETS[town.program.name].counts.value, effort=effort is not None)
 
 
 @only(*THOROUGHLY)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import seen
 from programs import PROGRAMS, THOROUGHLY, Program
 from tmux_towns import ANSWER, Town, a_tmux_town, after, heard, heard_in, texts, until
 
@@ -94,6 +95,7 @@ def test_an_agent_that_died_is_relit_with_its_conversation(town: Town, program: 
     until(lambda: heard(model, "Your program was started again"), town.screen)
     again = next(asked for asked in model.asked if heard_in(asked, "Your program was started again"))
     assert heard_in(again, said), "what was said before is part of the request"
+    seen.check(program.name, relit=True)
 
 
 @only("codex", "goose")
