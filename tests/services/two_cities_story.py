@@ -464,7 +464,7 @@ CALLS: dict[str, Call] = {
     "connections.get": lambda tx, _: tx.connections.get("gh"),
     "connections.lock": lambda tx, _: tx.connections.lock("gh"),
     "connections.rotated": lambda tx, k: tx.connections.rotated("gh", k.later, k.later),
-    "connections.came": lambda tx, k: tx.connections.came("gh", k.later),
+    "connections.came": lambda tx, k: tx.connections.came(tx.connections.some(["gh"])["gh"], k.later),
     "connections.delete": lambda tx, _: tx.connections.delete("gh"),
     "slack.put": lambda tx, k: tx.slack.put(replace(an_app(k.later), name="other")),
     "slack.all": lambda tx, _: tx.slack.all(),

@@ -62,12 +62,12 @@ def surface(
         ready,
         [
             *api.routes(operations, traffic),
-            hooks.route(receiver, operations.clock.monotonic),
             *slack.routes(hears, operations.clock.monotonic),
             stream.route(operations),
             terminal.route(operations, lambda secret: browsers.sessions.actor(secret) is not None),
             metrics.route(operations, traffic),
         ],
+        hooks.Door(receiver, operations.clock.monotonic),
         [Part(MCP_PATH, endpoint, endpoint.running)],
         Part("/", console, console.running),
         browsers,

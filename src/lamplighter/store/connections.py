@@ -1,5 +1,7 @@
 """Connections: where deliveries come in, and how they are read."""
 
+import json
+from collections.abc import Iterable
 from datetime import datetime
 
 from lamplighter.domain.delivery_fields import Provider
@@ -24,6 +26,10 @@ class ConnectionRow:
     previous_until: datetime | None = None
     last_at: datetime | None = None
 
+    def is_same(self, other: "ConnectionRow | None") -> bool:
+        """Whether a delivery that one of the two verifies is verified by the other: neither rotated nor made anew."""
+        return other is not None and (self.created_at, self.rotated_at) == (other.created_at, other.rotated_at)
+
 
 CONNECTIONS = Table(ConnectionRow)
 # the primary key serves all of these
@@ -32,6 +38,7 @@ ADD = f"""
     ON CONFLICT DO NOTHING"""
 ALL = f"SELECT {CONNECTIONS.listed()} FROM connections WHERE city_id = :city ORDER BY name"
 GET = f"SELECT {CONNECTIONS.listed()} FROM connections WHERE city_id = :city AND name = :name"
+SOME = f"SELECT {CONNECTIONS.listed()} FROM connections WHERE city_id = :city AND name {{any:names}}"
 ROTATED = """
     UPDATE connections SET rotated_at = :now, previous_until = :until WHERE city_id = :city AND name = :name"""
 CAME = """
@@ -58,6 +65,10 @@ class Connections:
         row = self._db.row(GET, {"city": self._city, "name": name})
         return None if row is None else CONNECTIONS.read(row)
 
+    def some(self, names: Iterable[str]) -> dict[str, ConnectionRow]:
+        rows = self._db.rows(SOME, {"city": self._city, "names": json.dumps(sorted(names))})
+        return {row["name"]: CONNECTIONS.read(row) for row in rows}
+
     def lock(self, name: str) -> ConnectionRow | None:
         row = self._db.row(GET + " {for_update}", {"city": self._city, "name": name})
         return None if row is None else CONNECTIONS.read(row)
@@ -66,10 +77,11 @@ class Connections:
         params = {"city": self._city, "name": name, "now": stamp(now), "until": stamp(until)}
         self._db.execute(ROTATED, params)
 
-    def came(self, name: str, now: datetime) -> None:
+    def came(self, row: ConnectionRow, now: datetime) -> None:
         """Note that something came, to the minute, so that many deliveries do not wait for one row."""
         at = stamp(now)
-        self._db.execute(CAME, {"city": self._city, "name": name, "now": at, "minute": at - A_MINUTE})
+        if row.last_at is None or stamp(row.last_at) < at - A_MINUTE:
+            self._db.execute(CAME, {"city": self._city, "name": row.name, "now": at, "minute": at - A_MINUTE})
 
     def delete(self, name: str) -> bool:
         return self._db.execute(DELETE, {"city": self._city, "name": name}) == 1

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from lamplighter.kit import json_text
 from lamplighter.kit.errors import Unavailable, UsageError
@@ -93,14 +94,14 @@ class Room:
     _readings: dict[_Reading, None] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def body(self, request: Request) -> AsyncIterator[bytes]:
-        """The body, which counts until the block is left. Raises BodiesFull, 413."""
+    async def body(self, receive: Receive) -> AsyncIterator[bytes]:
+        """The body, which counts until the block is left. Raises BodiesFull, ClientDisconnect, 413."""
         mine = _Reading(TimeLimit(LONGEST_S))
         self._readings[mine] = None
         try:
             try:
                 async with mine.limit:
-                    found = await self._read(request, mine)
+                    found = await self._read(receive, mine)
             except TimeoutError:
                 raise BodiesFull from None
             mine.complete = True
@@ -108,13 +109,18 @@ class Room:
         finally:
             self._forget(mine)
 
-    async def _read(self, request: Request, mine: _Reading) -> bytes:
-        body = bytearray()
-        async for chunk in request.stream():
+    async def _read(self, receive: Receive, mine: _Reading) -> bytes:
+        body, comes = bytearray(), True
+        while comes:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            chunk = message.get("body", b"")
             if len(body) + len(chunk) > LARGEST:
                 raise _too_large(LARGEST)
             self._take(mine, len(chunk))
             body += chunk
+            comes = message.get("more_body", False)
         return bytes(body)
 
     def _take(self, mine: _Reading, size: int) -> None:

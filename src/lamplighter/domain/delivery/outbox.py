@@ -38,7 +38,7 @@ class ItemKind(StrEnum):
 STAGES = frozenset({ItemKind.ENQUEUE_ENRICH, ItemKind.ENQUEUE_EXECUTE, ItemKind.COOK})
 """The kinds whose handling may hold the lease of their run."""
 REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
-    ItemKind.PROCESS_DELIVERY: ("delivery",),
+    ItemKind.PROCESS_DELIVERY: (),
     ItemKind.ENQUEUE_ENRICH: ("run",),
     ItemKind.ENQUEUE_EXECUTE: ("run",),
     ItemKind.COOK: ("run",),
@@ -109,8 +109,16 @@ def malformed(kind: str, payload: Mapping[str, Any]) -> str:
     """Why no attempt can ever succeed; empty for a valid item."""
     if kind not in REQUIRED:
         return f"`{kind}` is not a kind of outbox item"
+    if kind == ItemKind.PROCESS_DELIVERY and not _names_deliveries(payload):
+        return f"{kind} needs `deliveries`"
     missing = [key for key in REQUIRED[ItemKind(kind)] if not isinstance(payload.get(key), str) or not payload[key]]
     return f"{kind} needs `{'`, `'.join(missing)}`" if missing else ""
+
+
+def _names_deliveries(payload: Mapping[str, Any]) -> bool:
+    """One in `delivery`, as of what was gathered, or several in `deliveries`."""
+    several = payload.get("deliveries", [payload.get("delivery")])
+    return isinstance(several, list) and bool(several) and all(isinstance(one, str) and one for one in several)
 
 
 def claim(item: Item, worker: str, now: datetime) -> Item:
