@@ -46,6 +46,8 @@ class ItemView:
     settled_at: datetime | None = given("When it was settled.")
     settled_by: str | None = given("Who settled it.")
     settled_how: str | None = given("How it came to its end.")
+    settled_why: str | None = given("What the person said who dismissed it.", default=None)
+    snoozed_times: int | None = given("It comes back earlier if it happens so many times more.", default=None)
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ def view(tx: Tx, item: InboxItem, *, seen: bool, now: datetime) -> ItemView:
         settled_at=item.settled_at,
         settled_by=item.settled_by,
         settled_how=how_settled(item) or None,
+        settled_why=item.settled_why or None,
+        snoozed_times=None if item.snoozed_count is None else max(0, item.snoozed_count - item.count),
     )
 
 

@@ -21,7 +21,7 @@ from lamplighter.services.slack.installing import ListSlack, TrySlack
 from lamplighter.services.suspension import RESUME, ResumeCity
 from lamplighter.services.tokens import CREATE, REVOKE, CreateToken, ListTokens, RevokeToken, TokenMade
 from lamplighter.services.tokens import LIST as TOKENS
-from lamplighter.web.console.visit import THEME_COOKIE, THEMES, Answer, Visit, back, own_path, together
+from lamplighter.web.console.visit import KEYS_COOKIE, THEME_COOKIE, THEMES, Answer, Visit, back, own_path, together
 
 YEAR = 365 * 86400
 AUDIT_ROWS = 50
@@ -133,6 +133,15 @@ async def resume(visit: Visit) -> Response:
     return back(own_path((await visit.form()).get("next")), said)
 
 
+async def keys(visit: Visit) -> Response:
+    """Switch single keys off or on in this browser."""
+    form = await visit.form()
+    off = form["keys"] == "off"
+    answer = back(own_path(form.get("next")), "Single keys do nothing now." if off else "Single keys work again.")
+    answer.set_cookie(KEYS_COOKIE, "off" if off else "on", max_age=YEAR, path="/", samesite="lax")
+    return answer
+
+
 async def theme(visit: Visit) -> Response:
     form = await visit.form()
     answer = back(own_path(form.get("next")))
@@ -149,6 +158,7 @@ PAGES = (
     ("POST", "/settings/pause", pause),
     ("POST", "/settings/resume", resume),
     ("POST", "/settings/theme", theme),
+    ("POST", "/settings/keys", keys),
     ("POST", "/settings/destinations/{name}/test", try_destination),
     ("POST", "/settings/slack/{team}/test", try_slack),
     ("POST", "/settings/people/add", add_member),
