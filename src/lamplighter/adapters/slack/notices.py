@@ -14,6 +14,8 @@ from lamplighter.ports.slack import Method, SlackCalls, SlackLimited, SlackRefus
 AROUND = timedelta(minutes=2)
 LOOKED_AT, PAGES = 200, 10
 """How many messages are asked for at once, and how often."""
+NOT_ASKED = CannotAsk(at_most=2)
+"""People in a channel cannot tell a repeat from another notice: better one that may be missing, and is in the inbox."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class SlackNotices:
         except SlackLimited:
             raise
         except SlackRefused:
-            return CannotAsk()
+            return NOT_ASKED
         return Found({"team": team, "channel": channel, "ts": found.ts}) if isinstance(found, _Seen) else found
 
     async def _found(self, channel: str, token: str, notice: str, since: datetime) -> "_Seen | Absent | CannotAsk":
@@ -62,9 +64,9 @@ class SlackNotices:
                     return _Seen(str(one.get("ts", "")))
             cursor = (said.get("response_metadata") or {}).get("next_cursor")
             if not said.get("has_more") or not cursor:
-                return CannotAsk() if said.get("has_more") else Absent()
+                return NOT_ASKED if said.get("has_more") else Absent()
             args["cursor"] = cursor
-        return CannotAsk()
+        return NOT_ASKED
 
     async def _channel(self, destination: Destination, token: str) -> str:
         if destination.kind == "slack_channel":
