@@ -24,6 +24,7 @@ class Method(StrEnum):
     AUTH_TEST = "auth.test"
     OPEN_SOCKET = "apps.connections.open"
     UPDATE = "chat.update"
+    DELETE = "chat.delete"
     WHISPER = "chat.postEphemeral"
     POST = "chat.postMessage"
     REPLIES = "conversations.replies"

@@ -54,16 +54,17 @@ class Ledger:
     ) -> Mapping[str, Any]:
         """Carry out the effect once for all calls with this id, and return its result.
 
-        Raises EffectChanged, Refused, Doubtful, and whatever `send` raises. An error of `send` other than Refused keeps the
-        intent, because the effect may have arrived: the next call asks the destination with `look` first. A destination
-        that cannot be asked may get the effect more than once, or as often as `look` says.
+        Raises EffectChanged, Refused, Doubtful, and whatever `send` raises. An error of `send` other than Refused keeps
+        the intent, because the effect may have arrived: the next call asks the destination with `look` first. A
+        destination that cannot be asked may get the effect more than once, or as often as `look` says.
         """
         new = Effect(effect, kind, request_of(request), self.clock.now(), run)
         step = await self.store.transact(_begin, new)
         if isinstance(step, LookUp):
-            step = after_look_up(step.effect, await look(step.effect), self.clock.now())
-            if isinstance(step, InDoubt):
-                raise Doubtful(step.effect)
+            found = after_look_up(step.effect, await look(step.effect), self.clock.now())
+            if isinstance(found, InDoubt):
+                raise Doubtful(found.effect)
+            step = found
             await self.store.transact(_put, step.effect)
         if isinstance(step, AlreadyDone):
             return step.effect.result

@@ -158,7 +158,7 @@ class AgentHandlers:
         known = await self.store.read(configurations.candidates)
         found = resolve(wish, known)
         if isinstance(found, Ask):
-            payload: Mapping[str, Any] = await self.store.read(enriching.payload_of, row.id)
+            payload: Mapping[str, Any] = await self.store.read(enriching.work_of, row)
             found = settle(wish, known, await self.selector.select(payload, found.candidates))
         return found
 

@@ -54,13 +54,16 @@ REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
     ItemKind.SLACK_FOLLOW: ("thread",),
 }
 _SECOND, _MINUTE, _HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+_A_DAY = (5 * _SECOND, 30 * _SECOND, _MINUTE, 2 * _MINUTE, *(288 * (5 * _MINUTE,)))
 DELAYS: Mapping[str, tuple[timedelta, ...]] = {
     ItemKind.SEND_NOTICE.value: (
         5 * _SECOND, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 5 * _HOUR, 10 * _HOUR, 14 * _HOUR, 20 * _HOUR, 20 * _HOUR,
     ),
+    ItemKind.SLACK_CALL.value: _A_DAY,
+    ItemKind.SLACK_FOLLOW.value: _A_DAY,
 }  # fmt: skip
 """The delays after failed attempts of kinds that have a schedule of their own: notices are tried ten times over three
-days. The others are tried MOST_ATTEMPTS times."""
+days, what is said in Slack for a day. The others are tried MOST_ATTEMPTS times."""
 
 
 class ItemState(StrEnum):
