@@ -6,10 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.delivery.effects import Absent, Answer, CannotAsk, Effect, Found
 from lamplighter.domain.delivery.outbox import Item, ItemKind
+from lamplighter.domain.inbox.notices import link_of
 from lamplighter.domain.slack import messages
 from lamplighter.domain.slack.events import Said, Stop
+from lamplighter.domain.slack.markdown import shown
 from lamplighter.domain.slack.messages import parts
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
@@ -18,16 +21,16 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.records import changed
 from lamplighter.kit.shapes import from_json
 from lamplighter.ports.messenger import NotTaken
-from lamplighter.ports.slack import Dial, Method, SlackCalls, SlackRefused
+from lamplighter.ports.slack import NOT_ASKED, Dial, Method, SlackCalls, SlackRefused, find
 from lamplighter.services import effects, outbox
 from lamplighter.services.context import Configured, Context, acting
-from lamplighter.services.slack import conversing, pressing, stopping, telling
+from lamplighter.services.slack import conversing, opening, pressing, stopping, telling
 from lamplighter.services.slack.installing import SlackUnknown
 from lamplighter.services.slack.workspaces import Workspace, Workspaces
 from lamplighter.store.slack import Thread
 from lamplighter.store.tx import Store, Tx
 
-IN_SLACK = frozenset({ItemKind.SLACK_CALL, ItemKind.SLACK_PRESS, ItemKind.SLACK_FOLLOW})
+IN_SLACK = frozenset({ItemKind.SLACK_CALL, ItemKind.SLACK_PRESS, ItemKind.SLACK_FOLLOW, ItemKind.SLACK_OPEN})
 COALESCED = timedelta(seconds=1)
 """What an agent says within so long is told at once."""
 DONE_ALREADY = frozenset({"already_reacted", "no_reaction", "message_not_found", "cant_update_message"})
@@ -56,6 +59,8 @@ class SlackHandlers:
             await self.call(item)
         elif kind is ItemKind.SLACK_FOLLOW:
             await self.follow(item)
+        elif kind is ItemKind.SLACK_OPEN:
+            await self.open(item)
         else:
             await self.press(item)
 
@@ -108,6 +113,49 @@ class SlackHandlers:
             await conversing.speak(self.store, heard, ctx, asked=True, settle=_settle(item))
 
     # ── threads ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self, item: Item) -> None:
+        """Begin the thread of a run, once; where the channel may not be looked at, perhaps twice."""
+        name, city = str(item.payload["to"]), self.active.city
+        run = await self.store.read(lambda tx: tx.runs.get(item.payload["run"]))
+        to = city.notifications.named(name) or slack_destination(name)
+        if run is None:
+            await self.store.transact(outbox.done, item, self.clock.now())
+            return
+        if to is None or to.kind != "slack_channel":
+            told = f"{run.automation} names `{name}` for its threads, which is no channel of Slack."
+            await self._failed(item, told)
+            return
+        link = link_of(city.api.public_url, {"run": run.id}) if city.api.public_url else ""
+        text = shown(await self.store.read(opening.first_words, run, link))
+        effect = f"open:{run.id}"
+        args = {"channel": to.channel, "text": text, "unfurl_links": False, "unfurl_media": False, "metadata": {
+            "event_type": "lamp_turn", "event_payload": {"effect": effect}}}  # fmt: skip
+        try:
+            team, token, _ = await self.outside.workspaces.for_notices(to.team)
+
+            async def send(_effect: Effect) -> Mapping[str, Any]:
+                try:
+                    return {"ts": (await self.outside.calls.call(Method.POST, token, args)).get("ts", "")}
+                except NotTaken as error:
+                    raise effects.Refused(error.message, hint=error.hint) from error
+
+            async def look(begun: Effect) -> Answer:
+                try:
+                    found = await find(self.outside.calls, token, to.channel, ("effect", effect), begun.intended_at)
+                except SlackRefused as error:
+                    if error.retry_after is not None:
+                        raise
+                    return NOT_ASKED
+                return Found({"ts": found}) if isinstance(found, str) else found
+
+            ledger = effects.Ledger(self.store, self.clock)
+            done = await ledger.once(f"slack:{effect}", "slack", {"text": effect}, run=run.id, send=send, look=look)
+        except LampError as error:
+            await self._not_now(item, error)
+            return
+        place = opening.Place(team, to.channel, str(done.get("ts", "")))
+        await self.store.transact(opening.opened, item, place, self.context())
 
     async def follow(self, item: Item) -> None:
         """Tell in a thread what is new there, then look again until its run has ended.
@@ -233,7 +281,7 @@ def _last_words(seen: telling.Look) -> list[str]:
     if seen.places:
         within = int(conversing.PICK_WITHIN.total_seconds() // 60)
         return [f"It is not clear where this belongs. Within {within} minutes, <@{seen.thread.started_by}> may choose."]
-    return parts(telling.last_words(seen.run, spoke=bool(seen.thread.said)))
+    return parts(telling.last_words(seen.run, said=seen.thread.said))
 
 
 def _last_blocks(seen: telling.Look, part: str) -> list[dict[str, Any]]:

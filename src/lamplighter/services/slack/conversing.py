@@ -85,9 +85,7 @@ def _speak(tx: Tx, said: Said, ctx: Context, *, asked: bool, settle: Settle | No
     if thread is None and not said.to_us:
         _keep(tx, said, ctx)
         return
-    if thread is not None and said.person != thread.started_by and not thread.others:
-        thread = changed(thread, others=1)
-        tx.slack.save_thread(thread)
+    thread = None if thread is None else _entered(tx, thread, said)
     if thread is not None and not counts(said, started_by=thread.started_by, others=bool(thread.others)):
         return
     who = member_of(tx, said.team, said.person)
@@ -99,6 +97,18 @@ def _speak(tx: Tx, said: Said, ctx: Context, *, asked: bool, settle: Settle | No
     else:
         by = changed(ctx, actor=Actor(*who), surface=SURFACE)
         _turn(tx, said, thread, by)
+
+
+def _entered(tx: Tx, thread: Thread, said: Said) -> Thread:
+    """Who speaks first where a run opened the thread is who it talks with; after a third person all mention it."""
+    after = thread
+    if not thread.started_by:
+        after = changed(thread, started_by=said.person)
+    elif said.person != thread.started_by and not thread.others:
+        after = changed(thread, others=1)
+    if after is not thread:
+        tx.slack.save_thread(after)
+    return after
 
 
 # ── replies that come before what they reply to ───────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from lamplighter.ports.slack import Method
 from lamplighter.services import configurations, outbox
 from lamplighter.services.context import Context
 from lamplighter.services.inbox.telling import body
-from lamplighter.services.slack.conversing import WORKING
+from lamplighter.services.slack.conversing import WORKING, is_free
 from lamplighter.services.slack.following import begun_anew
 from lamplighter.services.slack.pressing import call
 from lamplighter.store.slack import Thread
@@ -139,10 +139,11 @@ def told(tx: Tx, item: Item, after: Thread) -> None:
         )  # fmt: skip
 
 
-def last_words(run: Run, *, spoke: bool) -> str:
-    """What is said at the end of a run; empty where the agent has said it all."""
+def last_words(run: Run, *, said: str) -> str:
+    """What is said at the end of a run; empty where the agent has said it all. `said` is what it said last."""
     if run.state is RunState.SUCCEEDED:
-        return "" if spoke else shown(run.summary)
+        told = said and (is_free(run) or shown(run.summary) in said)
+        return "" if told else shown(run.summary)
     if run.state is RunState.NEEDS_HUMAN:
         return shown(str((run.question or {}).get("text") or run.summary or "It asks for a person."))
     if run.state is RunState.CANCELED:
