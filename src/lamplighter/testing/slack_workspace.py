@@ -68,6 +68,14 @@ def _update(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"channel": args["channel"], "ts": args["ts"], "text": found["text"], "message": found}
 
 
+def _delete(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
+    found = _message(city, args, "ts")
+    if found.get("bot_id") != BOT_ID:
+        raise SlackError("cant_delete_message")
+    city.messages[str(args["channel"])].remove(found)
+    return {"channel": args["channel"], "ts": args["ts"]}
+
+
 def _ephemeral(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
     _check(args)
     _channel(city, args)
@@ -134,7 +142,8 @@ def _open_socket(city: SlackWorkspace, _args: Mapping[str, Any]) -> dict[str, An
 
 
 METHODS: Mapping[str, Callable[[SlackWorkspace, Mapping[str, Any]], dict[str, Any]]] = {
-    "auth.test": _auth_test, "chat.postMessage": _post, "chat.update": _update, "chat.postEphemeral": _ephemeral,
+    "auth.test": _auth_test, "chat.postMessage": _post, "chat.update": _update,
+    "chat.delete": _delete, "chat.postEphemeral": _ephemeral,
     "conversations.history": _history, "conversations.replies": _replies, "conversations.open": _open_dm,
     "reactions.add": _react, "reactions.remove": _unreact, "users.info": _user,
     "apps.connections.open": _open_socket,

@@ -19,7 +19,9 @@ LONGEST_WAIT = timedelta(minutes=5)
 _FORMS = frozenset({Method.HISTORY, Method.REPLIES, Method.USER})
 """What Slack takes as a form only."""
 _TOO_MANY = 429
-_FAULTS = 500
+_FAULTS, _AWAY = 500, 503
+_UNSURE = frozenset({"fatal_error", "internal_error"})
+"""Refusals after which, as Slack says, a part of the call may have been carried out."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class SlackWebApi:
             raise Unavailable(told, hint="It is not known whether it was taken.") from error
         if answer.status_code == _TOO_MANY:
             raise SlackLimited(method, _wait(answer.headers.get("retry-after", "")))
+        if answer.status_code == _AWAY:  # that is how a server says that it does not handle the request at all
+            raise NotTaken(f"Slack is away: it answered {method} with {_AWAY}.", hint="It is tried again.")
         if answer.status_code >= _FAULTS:
             told = f"Slack answered {method} with {answer.status_code}."
             raise Unavailable(told, hint="It is not known whether it was taken.")
@@ -65,7 +69,10 @@ def _read(method: str, status: int, text: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise Unavailable(f"What answered {method} with {status} is not Slack's API.", hint=f"Check {VARIABLE}.")
     if found.get("ok") is not True:
-        raise SlackRefused(method, str(found.get("error", status))[:100])
+        error = str(found.get("error", status))[:100]
+        if error in _UNSURE:
+            raise Unavailable(f"Slack answered {method} with {error}.", hint="It is not known whether it was taken.")
+        raise SlackRefused(method, error)
     return found
 
 

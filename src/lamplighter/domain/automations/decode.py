@@ -114,6 +114,8 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     _check_spoken(table, action, triggers, policies)
     _check_verify(table, action, policies)
     _check_approve(table, action, policies)
+    if policies.notify.thread is not None and action is not None and not isinstance(action, AgentAction):
+        table.problem("notify", f"`thread` goes with `agent` only; `{action.kind}` says nothing")
     if policies.budget != Budget() and isinstance(action, Exec | Formula) and not table.tolerant:
         table.problem("budget", f"goes with `agent` only; `{action.kind}` has its `timeout`")
     description = table.raw("description")

@@ -21,6 +21,7 @@ from lamplighter.services.runs.bounds import HELD, Bounds, lock
 from lamplighter.services.runs.bounds import Wait as BoundsWait
 from lamplighter.services.runs.bounds import hold as keep_waiting
 from lamplighter.services.runs.ending import FALLBACK_TAKEN
+from lamplighter.services.slack import opening
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Tx
@@ -111,7 +112,10 @@ def begin(  # noqa: PLR0913  a run, its target, who takes it and what bounds it
             before, configuration=target.configuration, deadline_at=at, in_force=told, error="", lifts_at=None
         )
     mine = outbox.mine(tx, item)
-    return starting.begin(tx, mine, mine, before, worker, ctx.now, first=[resolved])
+    begun = starting.begin(tx, mine, mine, before, worker, ctx.now, first=[resolved])
+    if begun is not None:
+        opening.wanted(tx, begun, ctx)
+    return begun
 
 
 def look_up(tx: Tx, wish: Wish, row: Run) -> LookedUp:

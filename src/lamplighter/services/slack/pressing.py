@@ -8,7 +8,8 @@ from typing import Any
 from lamplighter.domain.access import Actor
 from lamplighter.domain.delivery.outbox import ItemKind, NotClaimed, new_item
 from lamplighter.domain.inbox.items import State, how_settled
-from lamplighter.domain.slack.messages import LONGEST_SECTION, PREFIX, cut, decided, plain
+from lamplighter.domain.slack.markdown import plain
+from lamplighter.domain.slack.messages import LONGEST_SECTION, PREFIX, cut, decided
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.records import changed
 from lamplighter.ports.slack import Method
@@ -47,8 +48,23 @@ class _Way:
     keeps_buttons: bool = False
 
 
-def read(payload: Mapping[str, Any]) -> Press | None:
-    """The press of one of our buttons; None for anything else."""
+@dataclass(frozen=True)
+class Button:
+    """The press of one of our buttons or menus: `of` is the item or the thread that it belongs to."""
+
+    team: str
+    person: str
+    channel: str
+    message: str
+    at: str
+    verb: str
+    of: str
+    action: Mapping[str, Any]
+    shown: Mapping[str, Any]
+
+
+def button(payload: Mapping[str, Any]) -> Button | None:
+    """None for anything that is not ours."""
     actions = payload.get("actions")
     if payload.get("type") != "block_actions" or not isinstance(actions, list) or not actions:
         return None
@@ -56,15 +72,26 @@ def read(payload: Mapping[str, Any]) -> Press | None:
     message = payload.get("message") if isinstance(payload.get("message"), Mapping) else {}
     assert isinstance(message, Mapping)  # noqa: S101  as above
     name, place = str(action.get("action_id", "")).split(":"), str(action.get("block_id", "")).split(":")
-    found = Press(
+    found = Button(
         team=_id(payload, "team"), person=_id(payload, "user"), channel=_id(payload, "channel"),
         message=str(message.get("ts", "")), at=str(action.get("action_ts", "")),
-        verb=name[1] if len(name) > 1 else "", item=place[1] if len(place) > 1 else "",
-        value=str(action.get("value") or ""), text=str(message.get("text", ""))[:LONGEST_SECTION],
-        blocks=[one for one in message.get("blocks") or () if isinstance(one, Mapping)],
+        verb=name[1] if len(name) > 1 else "", of=place[1] if len(place) > 1 else "", action=action, shown=message,
     )  # fmt: skip
-    ours = name[0] == place[0] == PREFIX and found.verb in _WAYS
-    return found if ours and all((found.team, found.person, found.channel, found.message, found.item)) else None
+    ours = name[0] == place[0] == PREFIX and found.verb
+    return found if ours and all((found.team, found.person, found.channel, found.message, found.of)) else None
+
+
+def read(payload: Mapping[str, Any]) -> Press | None:
+    """The press of a button of an inbox item; None for anything else."""
+    found = button(payload)
+    if found is None or found.verb not in _WAYS:
+        return None
+    return Press(
+        team=found.team, person=found.person, channel=found.channel, message=found.message, at=found.at,
+        verb=found.verb, item=found.of, value=str(found.action.get("value") or ""),
+        text=str(found.shown.get("text", ""))[:LONGEST_SECTION],
+        blocks=[one for one in found.shown.get("blocks") or () if isinstance(one, Mapping)],
+    )  # fmt: skip
 
 
 def _id(payload: Mapping[str, Any], key: str) -> str:
