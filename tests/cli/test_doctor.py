@@ -92,6 +92,15 @@ def test_destinations_that_nobody_declares_are_told(tmp_path: Path) -> None:
     assert "There is no destination `ops`, which job would tell." in problems(town)
 
 
+def test_a_destination_that_takes_no_notices_is_told(tmp_path: Path) -> None:
+    text = '[notifications]\nto = ["desk"]\n[[notifications.destinations]]\nname = "desk"\nkind = "command"\n'
+    town = made(tmp_path, f'{text}command = "echo no paper >&2; exit 1"\n')
+    assert here("--city", str(town), "notify", "test", "desk").code != 0
+    (told,) = problems(town)
+    assert told.startswith("Destination desk takes no notices: ")
+    assert "no paper" in told
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import click
 
 from lamplighter.cli import output, words
+from lamplighter.domain.sessions.crashes import signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class Narrator:
         if event.type == "agent.crashed":
             self._failed.add(event.subject or "")
             status = _of(event, "exit_status")
-            return f" (exit status {status})" if status is not None else ""
+            by = signal_name(status)
+            return f": {by}" if by is not None else f" (exit status {status})" if status is not None else ""
         return f": {event.message}" if event.message else ""
 
     def _began(self, event: "Event") -> tuple[str, str | None, str] | None:
