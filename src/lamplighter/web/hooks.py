@@ -36,7 +36,7 @@ MOST_BYTES = 256 << 20
 """What the bodies of a connection may have together in a minute."""
 
 
-class NotProved(Unauthenticated):
+class NotTheSender(Unauthenticated):
     def __init__(self) -> None:
         LampError.__init__(
             self, "The delivery is not proved to be for a connection of this city.", hint="The city's log tells why."
@@ -109,7 +109,7 @@ class Door:
                 answer.headers.update(over.headers(name, refused=True))
             return answer
         except (ConnectionUnknown, NotVerified) as error:
-            return _refused(request, "hooks.refused", name, error, NotProved())
+            return _refused(request, "hooks.refused", name, error, NotTheSender())
         except LampError as error:
             return _refused(request, "hooks.failed", name, error, NotTaken())
         told = {"id": got.id, "repeated": got.repeated}
