@@ -26,12 +26,26 @@ class ConnectionRow:
     previous_until: datetime | None = None
     last_at: datetime | None = None
 
-    def is_same(self, other: "ConnectionRow | None") -> bool:
-        """Whether a delivery that one of the two verifies is verified by the other: neither rotated nor made anew."""
+    @property
+    def version(self) -> "Version":
+        return Version(self.name, self.created_at, self.rotated_at, self.last_at)
+
+
+@record
+class Version:
+    """What changes when a connection is rotated, or made anew under its name, and when something came last."""
+
+    name: str
+    created_at: datetime
+    rotated_at: datetime | None
+    last_at: datetime | None
+
+    def is_same(self, other: "Version | None") -> bool:
+        """Whether what proves a delivery to the one proves it to the other."""
         return other is not None and (self.created_at, self.rotated_at) == (other.created_at, other.rotated_at)
 
 
-CONNECTIONS = Table(ConnectionRow)
+CONNECTIONS, VERSIONS = Table(ConnectionRow), Table(Version)
 # the primary key serves all of these
 ADD = f"""
     INSERT INTO connections (city_id, {CONNECTIONS.listed()}) VALUES (:city, {CONNECTIONS.given()})
@@ -39,6 +53,7 @@ ADD = f"""
 ALL = f"SELECT {CONNECTIONS.listed()} FROM connections WHERE city_id = :city ORDER BY name"
 GET = f"SELECT {CONNECTIONS.listed()} FROM connections WHERE city_id = :city AND name = :name"
 SOME = f"SELECT {CONNECTIONS.listed()} FROM connections WHERE city_id = :city AND name {{any:names}}"
+NOW_KNOWN = f"SELECT {VERSIONS.listed()} FROM connections WHERE city_id = :city AND name {{any:names}}"
 ROTATED = """
     UPDATE connections SET rotated_at = :now, previous_until = :until WHERE city_id = :city AND name = :name"""
 CAME = """
@@ -69,6 +84,10 @@ class Connections:
         rows = self._db.rows(SOME, {"city": self._city, "names": json.dumps(sorted(names))})
         return {row["name"]: CONNECTIONS.read(row) for row in rows}
 
+    def versions(self, names: Iterable[str]) -> dict[str, Version]:
+        rows = self._db.rows(NOW_KNOWN, {"city": self._city, "names": json.dumps(sorted(names))})
+        return {row["name"]: VERSIONS.read(row) for row in rows}
+
     def lock(self, name: str) -> ConnectionRow | None:
         row = self._db.row(GET + " {for_update}", {"city": self._city, "name": name})
         return None if row is None else CONNECTIONS.read(row)
@@ -77,7 +96,7 @@ class Connections:
         params = {"city": self._city, "name": name, "now": stamp(now), "until": stamp(until)}
         self._db.execute(ROTATED, params)
 
-    def came(self, row: ConnectionRow, now: datetime) -> None:
+    def came(self, row: Version, now: datetime) -> None:
         """Note that something came, to the minute, so that many deliveries do not wait for one row."""
         at = stamp(now)
         if row.last_at is None or stamp(row.last_at) < at - A_MINUTE:

@@ -1,7 +1,7 @@
 """Deliveries as they came, what each trigger made of them, and those that are gathered into one run."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from lamplighter.kit.records import record
@@ -80,7 +80,7 @@ INSERT = Write(
     INSERT INTO deliveries (city_id, {DELIVERIES.listed()}) SELECT :city, {DELIVERIES.given()} {{each}} WHERE true
     ON CONFLICT DO NOTHING""",
     whole=DELIVERIES.whole(),
-    first=True,
+    key="id",
 )
 # the index deliveries_once serves this
 REPEATED = """
@@ -138,10 +138,12 @@ class Deliveries:
         self._db = db
         self._city = city
 
-    def add(self, row: DeliveryRow) -> str:
-        """Its id; that of the one there is if its sender has sent it before, which is counted there."""
-        if self._db.write(INSERT, self._city, _delivery(row)):
-            return row.id
+    def add(self, rows: Sequence[DeliveryRow]) -> list[str]:
+        """Their ids; that of the one there is for each that its sender has sent before, which is counted there."""
+        added = self._db.write_new(INSERT, self._city, [_delivery(row) for row in rows])
+        return [row.id if row.id in added else self._repeated(row) for row in rows]
+
+    def _repeated(self, row: DeliveryRow) -> str:
         key = {"city": self._city, "connection": row.connection, "external_id": row.external_id}
         found = self._db.row(REPEATED, key)
         assert found is not None  # noqa: S101  it is there, or it would have been written
@@ -164,7 +166,9 @@ class Deliveries:
 
     def some(self, ids: Iterable[str], *, locked: bool = False) -> list[DeliveryRow]:
         """Oldest first."""
-        rows = self._db.rows(SOME + " {for_update}" if locked else SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
+        rows = self._db.rows(
+            SOME + " {for_update}" if locked else SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))}
+        )
         return [DELIVERIES.read(row) for row in rows]
 
     def size(self, ids: Iterable[str]) -> int:

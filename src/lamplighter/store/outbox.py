@@ -9,6 +9,8 @@ from lamplighter.domain.delivery.reach import Reach, need_of
 from lamplighter.store.engine import Db, Row, Write, as_json, instant, instant_or_none, stamp, stamp_or_none
 
 TOPIC = "outbox"
+LATER = "outbox.later"
+"""Topic: an item was added that is due a little later; whoever looks by then need not look at once."""
 
 _COLUMNS = """
     id, kind, payload, due_at, state, attempts, recoveries, claims, claimed_by, claimed_at, last_error"""
@@ -81,8 +83,9 @@ class Outbox:
         self._city = city
         self._wakes = wakes
 
-    def add(self, item: Item) -> None:
-        self._wakes.add(TOPIC)
+    def add(self, item: Item, *, later: bool = False) -> None:
+        """`later`: it is due within two seconds, and not yet."""
+        self._wakes.add(LATER if later else TOPIC)
         params = {"id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
         params |= {"run": item.payload.get("run"), "needs": need_of(item.kind, item.payload)}
         self._db.write(INSERT, self._city, params | {"payload": as_json(item.payload)})

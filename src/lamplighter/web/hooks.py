@@ -6,7 +6,6 @@ stands before those of the framework, whose layers would cost more than all that
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,10 +17,18 @@ from lamplighter.kit import log
 from lamplighter.kit.errors import LampError, Unavailable, UsageError
 from lamplighter.services.deliveries.receiving import ConnectionUnknown, NotVerified, Receiver
 from lamplighter.web.bodies import BodiesFull, Room
-from lamplighter.web.errors import CONNECTION, REQUEST_ID, TooMany, on_client_left, on_http_error, problem
+from lamplighter.web.errors import (
+    CONNECTION,
+    REQUEST_ID,
+    REQUEST_ID_HEADER,
+    TooMany,
+    on_client_left,
+    on_http_error,
+    problem,
+)
 from lamplighter.web.hosts import Reached, refused_site
 from lamplighter.web.rates import Rates
-from lamplighter.web.request_ids import REQUEST_ID_HEADER, id_of
+from lamplighter.web.request_ids import id_of
 
 PREFIX = "/hooks/"
 LONGEST_NAME = 64
@@ -29,7 +36,7 @@ MOST_BYTES = 256 << 20
 """What the bodies of a connection may have together in a minute."""
 
 
-class NotProved(Unauthenticated):
+class NotTheSender(Unauthenticated):
     def __init__(self) -> None:
         LampError.__init__(
             self, "The delivery is not proved to be for a connection of this city.", hint="The city's log tells why."
@@ -61,9 +68,9 @@ class Hooks:
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         request = Request(scope, receive)
+        if scope["method"] != "POST":
+            return await on_http_error(request, HTTPException(405, headers={"Allow": "POST"}))
         try:
-            if scope["method"] != "POST":
-                raise HTTPException(405, headers={"Allow": "POST"})
             return await self._door.receive(request, scope["path"][len(PREFIX) :][:LONGEST_NAME])
         except HTTPException as error:
             return await on_http_error(request, error)
@@ -102,7 +109,7 @@ class Door:
                 answer.headers.update(over.headers(name, refused=True))
             return answer
         except (ConnectionUnknown, NotVerified) as error:
-            return _refused(request, "hooks.refused", name, error, NotProved())
+            return _refused(request, "hooks.refused", name, error, NotTheSender())
         except LampError as error:
             return _refused(request, "hooks.failed", name, error, NotTaken())
         told = {"id": got.id, "repeated": got.repeated}

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable
-from secrets import token_hex
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lamplighter.kit.ids import CHANCE
 from lamplighter.web.errors import REQUEST_ID, REQUEST_ID_HEADER
 
 _HEADER = REQUEST_ID_HEADER.lower().encode()
@@ -14,7 +14,7 @@ _USABLE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
 def new_id() -> str:
-    return f"req_{token_hex(12)}"
+    return f"req_{CHANCE(12).hex()}"
 
 
 def id_of(scope: Scope, make: Callable[[], str] = new_id) -> str:

@@ -123,10 +123,7 @@ def process(tx: Tx, item: Item, *, rules: Rules, ctx: Context) -> None:
     """
     outbox.mine(tx, item)
     work = _Work(tx, rules, ctx)
-    if "gathering" in item.payload:
-        until = _end_gathering(work, item.payload)
-    else:
-        until = _judge_all(work, deliveries_of(item))
+    until = _end_gathering(work, item.payload) if "gathering" in item.payload else _judge_all(work, deliveries_of(item))
     if until is None:
         outbox.done(tx, item, ctx.now)
     else:

@@ -20,7 +20,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.nearest import full_stop
 from lamplighter.services.context import Context, acting
 from lamplighter.services.secret_values import StoredSecrets
-from lamplighter.store.connections import ConnectionRow
+from lamplighter.store.connections import ConnectionRow, Version
 from lamplighter.store.deliveries import DeliveryRow
 from lamplighter.store.engine import Refused, batched, one
 from lamplighter.store.secrets import SecretRow
@@ -28,6 +28,8 @@ from lamplighter.store.tx import Store, Tx
 
 ACTOR = "hooks"
 LONGEST_HEADER = 300
+JUDGED_AT_ONCE = 20
+FLOOD_WAIT = timedelta(seconds=2)
 KEPT_HEADERS = frozenset({
     "content-type", "user-agent", "webhook-id", "webhook-timestamp", "x-github-event", "x-github-delivery",
     "x-github-hook-id", "linear-event", "linear-delivery", "sentry-hook-resource", "sentry-hook-timestamp",
@@ -93,6 +95,21 @@ class SourceChanged(Conflict):
 
 
 @dataclass
+class Pace:
+    """Some deliveries of each second are judged at once. In a flood the others wait, to be judged many at a time."""
+
+    began: float = float("-inf")
+    count: int = 0
+
+    def wait(self, now: float) -> timedelta:
+        """How long the next delivery waits; `now` is in seconds."""
+        if now - self.began >= 1:
+            self.began, self.count = now, 0
+        self.count += 1
+        return timedelta(0) if self.count <= JUDGED_AT_ONCE else FLOOD_WAIT
+
+
+@dataclass
 class Receiver:
     """Remembers the connections whose deliveries it verified, so that most need no read.
 
@@ -106,6 +123,7 @@ class Receiver:
     clock: Clock
     ids: IdSource
     _known: dict[str, Source] = field(default_factory=dict)
+    _pace: Pace = field(default_factory=Pace)
 
     async def source(self, connection: str) -> Source:
         """The connection and the secrets that prove its deliveries. Raises ConnectionUnknown, SecretLocked."""
@@ -148,7 +166,8 @@ class Receiver:
         kept = {name: headers[name][:LONGEST_HEADER] for name in sorted(KEPT_HEADERS & headers.keys())}
         external = delivery_id(row.provider, headers, payload, body)
         delivery = DeliveryRow(self.ids.make("dlv"), row.name, external, kept, text, now)
-        return await self.store.transact(keep_verified, row, delivery, acting(ACTOR, now, self.ids))
+        wait, ctx = self._pace.wait(self.clock.monotonic()), acting(ACTOR, now, self.ids)
+        return await self.store.transact(keep_verified, row, delivery, wait, ctx)
 
 
 def source_of(tx: Tx, connection: str, now: datetime) -> tuple[ConnectionRow, list[SecretRow]]:
@@ -163,11 +182,18 @@ def source_of(tx: Tx, connection: str, now: datetime) -> tuple[ConnectionRow, li
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """A delivery to be kept; `verified_by` is the connection as it was when the delivery was verified."""
+    """A delivery to be kept, and how long until it is judged.
+
+    `verified_by` is the connection as it was when the delivery was verified.
+    """
 
     delivery: DeliveryRow
     ctx: Context
     verified_by: ConnectionRow | None = None
+    wait: timedelta = timedelta(0)
+
+    def is_still_verified(self, now: Version | None) -> bool:
+        return self.verified_by is None or self.verified_by.version.is_same(now)
 
 
 def keep(tx: Tx, delivery: DeliveryRow, ctx: Context) -> Received:
@@ -175,30 +201,32 @@ def keep(tx: Tx, delivery: DeliveryRow, ctx: Context) -> Received:
     return one(keep_many(tx, [Keeping(delivery, ctx)]))
 
 
-def _verified(connection: ConnectionRow, delivery: DeliveryRow, ctx: Context) -> Keeping:
-    return Keeping(delivery, ctx, connection)
+def _verified(connection: ConnectionRow, delivery: DeliveryRow, wait: timedelta, ctx: Context) -> Keeping:
+    return Keeping(delivery, ctx, connection, wait)
 
 
 def keep_many(tx: Tx, asked: Sequence[Keeping]) -> list[Received | Refused]:
     """As `keep` and `keep_verified`, for each of them; one item processes all that are new."""
-    now_known = tx.connections.some({ask.delivery.connection for ask in asked})
+    known = tx.connections.versions({ask.delivery.connection for ask in asked})
+    good = [ask for ask in asked if ask.is_still_verified(known.get(ask.delivery.connection))]
+    kept = dict(zip(map(id, good), tx.deliveries.add([ask.delivery for ask in good]), strict=True)) if good else {}
     answers: list[Received | Refused] = []
     fresh: list[str] = []
     for ask in asked:
-        name, before = ask.delivery.connection, ask.verified_by
-        if before is not None and not before.is_same(now_known.get(name)):
-            answers.append(Refused(SourceChanged(name)))
+        found = kept.get(id(ask))
+        if found is None:
+            answers.append(Refused(SourceChanged(ask.delivery.connection)))
             continue
-        kept = tx.deliveries.add(ask.delivery)
-        repeated = kept != ask.delivery.id
-        if not repeated or may_fire_still(tx, kept):
-            fresh.append(kept)
-        answers.append(Received(kept, repeated=repeated))
+        repeated = found != ask.delivery.id
+        if not repeated or may_fire_still(tx, found):
+            fresh.append(found)
+        answers.append(Received(found, repeated=repeated))
     ctx = asked[0].ctx
-    for name in sorted(now_known):
-        tx.connections.came(now_known[name], ctx.now)
+    for name in sorted(known):
+        tx.connections.came(known[name], ctx.now)
     if fresh:
-        tx.outbox.add(processed_by(fresh, ctx))
+        wait = min(ask.wait for ask in asked)
+        tx.outbox.add(processed_by(fresh, ctx, after=wait), later=bool(wait))
     return answers
 
 
@@ -209,9 +237,9 @@ def processed_by(deliveries: Sequence[str], ctx: Context, *, after: timedelta = 
 
 
 @batched(_verified, keep_many)
-def keep_verified(tx: Tx, connection: ConnectionRow, delivery: DeliveryRow, ctx: Context) -> Received:
+def keep_verified(tx: Tx, connection: ConnectionRow, delivery: DeliveryRow, wait: timedelta, ctx: Context) -> Received:
     """As `keep`, for a delivery that was verified with this state of its connection. Raises SourceChanged."""
-    return one(keep_many(tx, [Keeping(delivery, ctx, connection)]))
+    return one(keep_many(tx, [_verified(connection, delivery, wait, ctx)]))
 
 
 def may_fire_still(tx: Tx, delivery: str) -> bool:
