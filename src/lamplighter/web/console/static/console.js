@@ -114,6 +114,36 @@ function followOutput(region) {
 const topicsOf = (region) => (region.dataset.live ?? "").split(" ");
 const regions = () => [...document.querySelectorAll("[data-live]")];
 
+// What is new does not push down what is read: below the top of a list, or with a box ticked, it waits behind a button.
+let letIn = false;
+
+function newRows(page) {
+  const button = document.querySelector("[data-newer]");
+  const pushed = new Set();
+  let count = 0;
+  const reads = scrollY > 160 || document.querySelector("main [data-row].at, main .box input:checked");
+  for (const region of reads && !letIn && button ? regions() : []) {
+    if (region.getBoundingClientRect().top > 0 && !region.querySelector("[data-row].at, .box input:checked")) continue;
+    const here = new Set([...region.querySelectorAll("[data-row][id]")].map((row) => row.id));
+    const added = [...(page.getElementById(region.id)?.querySelectorAll("[data-row][id]") ?? [])].filter((row) => !here.has(row.id)).length;
+    if (here.size && added) { pushed.add(region); count += added; }
+  }
+  letIn = false;
+  if (button) {
+    button.parentElement.hidden = !count;
+    if (count) button.textContent = `${count} new`;
+  }
+  return pushed;
+}
+document.querySelector("[data-newer]")?.addEventListener("click", (event) => {
+  letIn = true;
+  event.target.parentElement.hidden = true;
+  scrollTo(0, 0);
+  wanted.add(EVERYTHING);
+  lastFetch = 0;
+  soon();
+});
+
 async function refetch() {
   if (asking) return;
   asking = true;
@@ -134,9 +164,10 @@ async function refetch() {
       return;
     }
     trouble = "";
+    const pushed = newRows(page);
     for (const region of regions()) {
       const found = page.getElementById(region.id);
-      if (!found) continue;
+      if (!found || pushed.has(region)) continue;
       const boxes = followOutput(region);
       morph(region, found);
       for (const [box, bottom] of boxes) if (bottom) box.scrollTop = box.scrollHeight;
@@ -355,9 +386,11 @@ document.querySelector("[data-palette]")?.addEventListener("focus", (event) => {
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && palette) { event.preventDefault(); return openPalette(); }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const typing = event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
+  const typing = event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
+  if (event.key === "Escape") for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false;
   if (event.key === "Escape" && typing) return void typing.blur();
   if (typing || document.querySelector("dialog[open]")) return;
+  if (document.body.dataset.keys === "off" && event.key !== "?") return;
   if (chord && Date.now() - chord < 1500) {
     chord = 0;
     if (places[event.key]) { event.preventDefault(); location.assign(places[event.key]); }
@@ -527,3 +560,21 @@ function filterRows() {
 }
 document.querySelector("form[data-local]")?.addEventListener("input", filterRows);
 document.querySelector("form[data-local]")?.addEventListener("submit", (event) => event.preventDefault());
+
+// ── small things ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+document.addEventListener("click", ({ target }) => {
+  for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(target)) menu.open = false;
+  const command = target.closest(".command");
+  if (!command || !navigator.clipboard) return; // on plain HTTP it is selected whole, which is enough to copy it
+  navigator.clipboard.writeText(command.textContent).then(() => {
+    command.classList.add("copied");
+    setTimeout(() => command.classList.remove("copied"), 1500);
+  }, () => {});
+});
+if (navigator.clipboard) document.body.classList.add("can-copy");
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.includes(`lamp-zone=${encodeURIComponent(zone)}`)) {
+  document.cookie = `lamp-zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;
+  if (document.querySelector("#week")) { wanted.add(EVERYTHING); soon(); }
+}
