@@ -112,8 +112,8 @@ ERRORS = {
 ULID = "0123456789abcdefghjkmnpqrstvwxyz"
 RUN_ROW = """
     INSERT INTO runs (city_id, id, automation_id, automation, action, state, trigger_id, trigger_kind,
-                      trigger_event_id, definition, created_at, started_at, ended_at, deadline_at, last_activity_at, cost, tokens,
-                      summary, duration_us, error, exit_code)
+                      trigger_event_id, definition, created_at, started_at, ended_at, deadline_at, last_activity_at,
+                      cost, tokens, summary, duration_us, error, exit_code)
     VALUES (?, ?, ?, ?, ?, ?, 'schedule', 'schedule', NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 ROLLUP_ROWS = """
     INSERT INTO run_rollups (city_id, hour, automation, outcome, model,

@@ -23,6 +23,7 @@ from lamplighter.web.auth import SIGN_IN, Authenticate, BrowserAuth, Policy, Sto
 from lamplighter.web.errors import on_bug, on_client_left, on_http_error, on_lamp_error, problem
 from lamplighter.web.hosts import OwnSites, Reached, is_secure
 from lamplighter.web.listening import bound, url_of
+from lamplighter.web.prefix import Prefixed
 from lamplighter.web.protocol import Limits
 from lamplighter.web.quiet import QuietServer
 from lamplighter.web.request_ids import RequestIds
@@ -44,7 +45,7 @@ PAGES = frozenset({
 LIMITS = Limits()
 LONGEST_MESSAGE = 64 << 10
 """Bytes of a message that comes over a web socket."""
-_TERMINAL = re.compile(r"/agents/.+/terminal")
+_TERMINAL = re.compile(r"/(?:.+/)?agents/.+/terminal")
 
 Ready = Callable[[], Awaitable[str | None]]
 """Returns why the city cannot serve; None if it can."""
@@ -102,6 +103,7 @@ def build(surface: Surface) -> Starlette:
         ],
         middleware=[
             Middleware(RequestIds),
+            Middleware(Prefixed, reached=surface.reached),
             Middleware(OwnSites, reached=surface.reached),
             Middleware(
                 Authenticate,

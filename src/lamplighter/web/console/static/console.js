@@ -1,6 +1,7 @@
 // Keeps a page fresh: signals say what changed, the page is asked for again, and what differs is put in its place.
 // Everything works without this script; it adds live regions, keys and times that count.
 
+const PREFIX = (document.body.dataset.prefix ?? "/").replace(/\/$/, ""); // behind a proxy the city may lie below a path
 const EVERYTHING = "*";
 const REST = 1000; // the least time between two refetches
 const BENEATH = 30000; // asked for again after so long without a signal, in case one was lost
@@ -153,7 +154,7 @@ async function refetch() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store", redirect: "manual" });
     if (answer.type === "opaqueredirect") {
-      location.assign(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
+      location.assign(`${PREFIX}/sign-in?next=${encodeURIComponent(location.pathname.slice(PREFIX.length) + location.search)}`);
       return;
     }
     const text = await answer.text();
@@ -210,7 +211,7 @@ function changed(topics) {
 
 // ── one stream for all tabs of a browser ─────────────────────────────────────────────────────────────────────────
 
-const others = "BroadcastChannel" in window ? new BroadcastChannel("lamplighter") : null;
+const others = "BroadcastChannel" in window ? new BroadcastChannel(`lamplighter${PREFIX}`) : null;
 others?.addEventListener("message", ({ data }) => {
   if (data.connected !== undefined) setConnected(data.connected);
   if (data.topics) changed(data.topics);
@@ -227,7 +228,7 @@ function setConnected(now) {
 
 function listen() {
   return new Promise((ended) => {
-    source = new EventSource("/api/v1/stream");
+    source = new EventSource(`${PREFIX}/api/v1/stream`);
     const told = (message) => others?.postMessage(message);
     source.addEventListener("hello", () => { setConnected(true); told({ connected: true }); });
     source.addEventListener("changed", ({ data }) => {
@@ -245,7 +246,7 @@ function listen() {
 }
 
 async function lead() {
-  if (navigator.locks) await navigator.locks.request("lamplighter stream", listen);
+  if (navigator.locks) await navigator.locks.request(`lamplighter stream${PREFIX}`, listen);
   else await listen();
   source = null;
   setTimeout(lead, 1000);
@@ -358,7 +359,7 @@ function choose(step) {
 async function seek() {
   const mine = ++asked;
   try {
-    const answer = await fetch(`/search?q=${encodeURIComponent(letters.value)}`, { headers: { Accept: "text/html" }, redirect: "error" });
+    const answer = await fetch(`${PREFIX}/search?q=${encodeURIComponent(letters.value)}`, { headers: { Accept: "text/html" }, redirect: "error" });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (mine !== asked) return; // a later one was asked for since
     const found = page.querySelector("#found");
@@ -393,7 +394,7 @@ document.addEventListener("keydown", (event) => {
   if (document.body.dataset.keys === "off" && event.key !== "?") return;
   if (chord && Date.now() - chord < 1500) {
     chord = 0;
-    if (places[event.key]) { event.preventDefault(); location.assign(places[event.key]); }
+    if (places[event.key]) { event.preventDefault(); location.assign(PREFIX + places[event.key]); }
     return;
   }
   const button = [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === event.key && !one.disabled);
@@ -402,7 +403,7 @@ document.addEventListener("keydown", (event) => {
     g: () => { chord = Date.now(); },
     j: () => move(1),
     k: () => move(-1),
-    f: () => location.assign("/inbox/focus"),
+    f: () => location.assign(`${PREFIX}/inbox/focus`),
     x: () => chooseRow(),
     X: () => choosePage(),
     "?": () => document.querySelector("#keys")?.showModal(),
