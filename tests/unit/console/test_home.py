@@ -39,7 +39,7 @@ def test_a_strip_shows_on_each_day_what_part_went_wrong() -> None:
     assert some.good_height > some.bad_height >= 4
     assert some.good_height + some.bad_height == SPARK_HEIGHT
     assert (all_of_it.good_height, all_of_it.bad) == (0, 1)
-    assert strip_of(days).words == "5 runs in 3 days, 2 of them did not end well"
+    assert strip_of(days).words == "5 runs in 3 days, 2 of them failed"
     assert strip_of([StripDay("1", 0, {})]).words == "no run"
 
 

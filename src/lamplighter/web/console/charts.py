@@ -73,7 +73,7 @@ def _pieces(day: StripDay, most: int) -> list[Piece]:
     return pieces
 
 
-GOOD = frozenset({"succeeded", "skipped", "canceled"})
+WRONG = frozenset({"failed", "timed_out"})
 SPARK_HEIGHT = 22
 SPARK_STEP = 7
 
@@ -105,7 +105,7 @@ class Strip:
     @property
     def words(self) -> str:
         runs, bad = sum(one.runs for one in self.days), sum(one.bad for one in self.days)
-        return f"{runs} runs in {len(self.days)} days, {bad} of them did not end well" if runs else "no run"
+        return f"{runs} runs in {len(self.days)} days, {bad} of them failed" if runs else "no run"
 
 
 def strip_of(days: Iterable[StripDay]) -> Strip:
@@ -116,7 +116,7 @@ def strip_of(days: Iterable[StripDay]) -> Strip:
 
 
 def _spark(day: StripDay, at: int, most: int) -> Spark:
-    bad = sum(count for name, count in day.outcomes.items() if name not in GOOD)
+    bad = sum(count for name, count in day.outcomes.items() if name in WRONG)
     if day.runs <= 0:
         return Spark(day.day, 0, 0, at * SPARK_STEP, 0, 0)
     whole = SPARK_HEIGHT * (0.5 + 0.5 * day.runs / most)

@@ -3,7 +3,7 @@
 
 const PREFIX = (document.body.dataset.prefix ?? "/").replace(/\/$/, ""); // behind a proxy the city may lie below a path
 const EVERYTHING = "*";
-const REST = 1000; // the least time between two refetches
+const REST = 1000; // the least time between two refetches; longer where the server is slow to answer
 const BENEATH = 30000; // asked for again after so long without a signal, in case one was lost
 const LOST_AFTER = 12000;
 const fresh = document.querySelector("#freshness");
@@ -16,6 +16,7 @@ let trouble = "";
 let held = false;
 let wanted = new Set();
 let lastFetch = 0;
+let rest = REST;
 let timer = 0;
 let asking = false;
 
@@ -183,6 +184,7 @@ async function refetch() {
     for (const topic of topics) wanted.add(topic);
   } finally {
     asking = false;
+    rest = Math.max(REST, 4 * (Date.now() - lastFetch));
     tell();
   }
 }
@@ -199,7 +201,7 @@ function soon() {
     if (held || document.hidden) return;
     if (selecting()) return void (timer = setTimeout(() => { timer = 0; soon(); }, REST));
     refetch().then(soon);
-  }, Math.max(0, lastFetch + REST - Date.now()));
+  }, Math.max(0, lastFetch + rest - Date.now()));
 }
 
 function changed(topics) {
