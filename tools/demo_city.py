@@ -4,7 +4,6 @@ Its agent program is a script under the name of a preset's program: what it prin
 """
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from browser_city import Town
+from browser_city import Town, stand_in
 
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import open_city
@@ -121,7 +120,6 @@ ROLLUP_ROWS = """
     SELECT city_id, ended_at - ended_at % 3600000000, automation, state, '', COUNT(*), SUM(action = 'agent'),
            COUNT(cost), SUM(ended_at - started_at), SUM(COALESCE(cost, 0)), SUM(COALESCE(tokens, 0))
     FROM runs WHERE city_id = :city GROUP BY 1, 2, 3, 4"""
-PROGRAM = Path(__file__).parent / "pretend_agent.py"
 
 
 def build(root: Path) -> Town:
@@ -129,11 +127,7 @@ def build(root: Path) -> Town:
     command = [sys.executable, "-m", "lamplighter", "init", str(root), "--name", "lantern-street"]
     subprocess.run(command, check=True, capture_output=True)
     (root / "city.toml").write_text(CITY)
-    program = root / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\n{PROGRAM.read_text()}")
-    program.chmod(0o755)
-    os.environ["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+    stand_in(root)
     town = Town(root)
     for name, words in MADE.items():
         where = ["--path", str(root)] if "--prompt" in words else []

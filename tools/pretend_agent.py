@@ -1,4 +1,4 @@
-"""Stands in for an agent program in the pictures: it prints what the preset's program would, and reports the end."""
+"""Stands in for an agent program in pictures and browsers: prints what the preset's would, and reports the end."""
 
 import json
 import os
@@ -48,7 +48,9 @@ def report(what: str, **body: Any) -> None:
 
 
 def main() -> None:
-    if "Sort the new issues" in PROMPT:
+    if "--version" in sys.argv:
+        print("2.0.1")
+    elif "Sort the new issues" in PROMPT:
         text("I will look at what came in since Friday.")
         tool(1, "gh issue list --label new", "#812 Rounding of totals\n#815 Slow start\n#816 Dark theme")
         tool(2, "gh issue edit 812 --add-label bug", "ok")
@@ -69,6 +71,10 @@ def main() -> None:
         report("complete", outcome="succeeded", summary_markdown=PLAN)
     elif "--version" in sys.argv:
         print("2.0.1")
+    elif "Review open pull requests" not in PROMPT:
+        text("I looked through the repository.")
+        usage(0.02)
+        report("complete", outcome="succeeded", summary_markdown="Nothing needs a word this time.")
     else:
         text("Reading the two open pull requests.")
         tool(1, "gh pr diff 431", "+ def rounded(total): ...")

@@ -101,7 +101,8 @@ def _ended(run: RunDetail) -> Iterator[str]:
     if run.state in ACTIVE:
         return
     last = next((one for one in reversed(run.events) if one.to_state == run.state.value), None)
-    by = f", by {last.actor}" if last is not None and last.actor not in {"worker", "finalizer"} else ""
+    own = last is None or last.actor in {"worker", "finalizer"} or last.actor.startswith("run:")
+    by = "" if own or last is None else f", by {last.actor}"
     code = f"; its command ended with exit code {run.exit_code}" if run.exit_code is not None else ""
     why = run.reason if run.reason and run.reason != run.state.value else ""
     yield f"It {said(run.state)}{f' ({why})' if why else ''}{by}{code}."
