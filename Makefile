@@ -55,7 +55,7 @@ format: $(BIN)/.installed-check ## format the code and mend what can be mended
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: $(BIN)/.installed-bench ## every benchmark, one JSON line each
-	@for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
+	@for file in bench/*.py; do $(BIN)/python -P $$file || exit 1; done
 
 clean: ## remove what was made here
 	rm -rf $(VENV) .venv-3.* $(DEMO) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -4,7 +4,6 @@ Its agent program is a script under the name of a preset's program: what it prin
 """
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from browser_city import Town
+from browser_city import Town, stand_in
 
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import open_city
@@ -54,10 +53,21 @@ name = "archivist"
 start_command = "sh -c 'echo cannot open the archive >&2; exit 4'"
 """
 MADE: dict[str, list[str]] = {
-    "nightly-tests": ["--exec", TESTS, "--daily", "02:30", "--description", "The whole suite against main"],
+    "nightly-tests": [
+        "--exec",
+        TESTS,
+        "--daily",
+        "02:30",
+        "--description",
+        "The whole suite against main",
+        "--owner",
+        "ada",
+        "--tag",
+        "ci",
+    ],
     "nightly-import": ["--exec", IMPORT, "--daily", "04:00", "--description", "Orders from the shop's export"],
     "sweep-branches": ["--exec", "echo removed 3 merged branches", "--weekly", "mon 06:00"],
-    "backup": ["--exec", "echo 412 MB written", "--hourly", ":15"],
+    "backup": ["--exec", "echo 412 MB written", "--hourly", ":15", "--owner", "ops", "--tag", "ops"],
     "triage": [
         "--prompt",
         "Sort the new issues",
@@ -93,55 +103,23 @@ MADE: dict[str, list[str]] = {
 }
 HISTORY = {"nightly-tests": 1, "nightly-import": 1, "backup": 24, "review": 1, "triage": 2, "sweep-branches": 1}
 """How many runs of an automation there were on each day."""
+ERRORS = {
+    "nightly-tests": "AssertionError: 0.1 + 0.2 != 0.3", "nightly-import": "the export has no file for today",
+    "backup": "No space left on device", "review": "the pull request was closed meanwhile",
+    "triage": "the tracker did not answer", "sweep-branches": "",
+}  # fmt: skip
+ULID = "0123456789abcdefghjkmnpqrstvwxyz"
 RUN_ROW = """
-    INSERT INTO runs (city_id, id, automation_id, automation, action, state, trigger_id, trigger_kind, trigger_event_id,
-                      definition, created_at, started_at, ended_at, deadline_at, last_activity_at, cost, tokens, summary)
-    VALUES (?, ?, ?, ?, ?, ?, 'schedule', 'schedule', NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    INSERT INTO runs (city_id, id, automation_id, automation, action, state, trigger_id, trigger_kind,
+                      trigger_event_id, definition, created_at, started_at, ended_at, deadline_at, last_activity_at,
+                      cost, tokens, summary, duration_us, error, exit_code)
+    VALUES (?, ?, ?, ?, ?, ?, 'schedule', 'schedule', NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 ROLLUP_ROWS = """
     INSERT INTO run_rollups (city_id, hour, automation, outcome, model,
                              runs, agent_runs, told, duration_us, cost, tokens)
     SELECT city_id, ended_at - ended_at % 3600000000, automation, state, '', COUNT(*), SUM(action = 'agent'),
            COUNT(cost), SUM(ended_at - started_at), SUM(COALESCE(cost, 0)), SUM(COALESCE(tokens, 0))
     FROM runs WHERE city_id = :city GROUP BY 1, 2, 3, 4"""
-PROGRAM = '''#!{python}
-"""Speaks as the program of the preset does, and reports by the API what the prompt is about."""
-import json, os, sys, time, urllib.request
-prompt = sys.argv[-1]
-def say(**event): print(json.dumps(event), flush=True); time.sleep(0.2)
-def text(said): say(type="assistant", message={{"content": [{{"type": "text", "text": said}}]}})
-def tool(number, name, given, answer):
-    say(type="assistant", message={{"content": [
-        {{"type": "tool_use", "id": "t%d" % number, "name": name, "input": {{"command": given}}}}]}})
-    say(type="user", message={{"content": [{{"type": "tool_result", "tool_use_id": "t%d" % number, "content": answer}}]}})
-def report(path, body):
-    body["completion_id"] = "run:" + os.environ["LAMP_RUN_ID"] + ":completion:v1"
-    token = open(os.environ["LAMP_RUN_TOKEN_FILE"]).read().strip()
-    to = os.environ["LAMP_API_URL"] + "/api/v1/runs/" + os.environ["LAMP_RUN_ID"] + "/" + path
-    asked = urllib.request.Request(to, json.dumps(body).encode(), method="POST")
-    asked.add_header("Authorization", "Bearer " + token); asked.add_header("Content-Type", "application/json")
-    urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(asked)
-def usage(cost): say(type="result", is_error=False, stop_reason="end_turn", total_cost_usd=cost,
-                     usage={{"input_tokens": int(cost * 90000), "output_tokens": int(cost * 9000)}})
-if "Sort the new issues" in prompt:
-    text("I will look at what came in since Friday.")
-    tool(1, "Bash", "gh issue list --label new", "#812 Rounding of totals\\n#815 Slow start\\n#816 Dark theme")
-    tool(2, "Bash", "gh issue edit 812 --add-label bug", "ok")
-    text("Three issues are sorted: one bug, one about speed, one wish.")
-    usage(0.21)
-    report("complete", {{"outcome": "succeeded", "summary_markdown": "Sorted 3 new issues: **#812** is a bug, #815 is about speed, #816 is a wish.", "citations": ["#812", "#815", "#816"]}})
-elif "Write the release notes" in prompt:
-    text("The notes are ready but for one decision.")
-    usage(0.08)
-    report("ask", {{"question": "Does 2.4 drop Python 3.10? The changelog says so, the metadata does not.", "choices": ["Drop it", "Keep it for 2.4"], "without_answer": "The notes do not mention it.", "summary_markdown": "Collected 41 commits."}})
-elif "Plan the upgrade" in prompt:
-    text("Seven packages are behind; two of them with breaking changes.")
-    usage(0.12)
-    report("complete", {{"outcome": "succeeded", "summary_markdown": "1. Raise the five packages without breaking changes in one commit.\\n2. Raise `httpx2` and mend the two callers of its old timeouts.\\n3. Leave `numpy` for its own change, because it touches 14 files."}})
-else:
-    text("Reading the two open pull requests.")
-    tool(1, "Bash", "gh pr diff 431", "+ def rounded(total): ...")
-    time.sleep(3600)
-'''
 
 
 def build(root: Path) -> Town:
@@ -149,11 +127,7 @@ def build(root: Path) -> Town:
     command = [sys.executable, "-m", "lamplighter", "init", str(root), "--name", "lantern-street"]
     subprocess.run(command, check=True, capture_output=True)
     (root / "city.toml").write_text(CITY)
-    program = root / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(PROGRAM.format(python=sys.executable))
-    program.chmod(0o755)
-    os.environ["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+    stand_in(root)
     town = Town(root)
     for name, words in MADE.items():
         where = ["--path", str(root)] if "--prompt" in words else []
@@ -165,7 +139,7 @@ def build(root: Path) -> Town:
 
 def remember(root: Path) -> None:
     """What happened in the last two weeks."""
-    city, chance, now = open_city(Settings(root, root, "pictures", None, {})), random.Random(7), datetime.now(UTC)
+    city, chance, now = open_city(Settings(root, root, "pictures", None, {})), random.Random(7), datetime.now(UTC)  # noqa: S311  a picture
 
     def rows(named: dict[str, AutomationRow]) -> Iterator[tuple[Any, ...]]:
         for day in range(DAYS, 0, -1):
@@ -184,10 +158,17 @@ def remember(root: Path) -> None:
                     state = "failed" if chance.random() < odds else "succeeded"
                     at = [stamp(begun), stamp(begun), stamp(begun + took), stamp(begun) + 3_600_000_000, stamp(begun)]
                     cost = chance.uniform(0.05, 0.6) if agent else None
-                    said = "Nothing to do." if agent else ""
+                    said, wrong = ("Nothing to do." if agent else ""), state == "failed"
+                    tail = (
+                        took // timedelta(microseconds=1),
+                        ERRORS[name] if wrong else "",
+                        None if agent else int(wrong),
+                    )
+                    end = "".join(chance.choice(ULID) for _ in range(6))
                     yield (
-                        city.paths.city_id(), oldest_id("run", begun), one.id, one.scoped_name,
-                        "agent" if agent else "exec", state, one.definition, *at, cost, cost and int(cost * 90_000), said,
+                        city.paths.city_id(), oldest_id("run", begun)[:-6] + end, one.id, one.scoped_name,
+                        "agent" if agent else "exec", state, one.definition, *at, cost, cost and int(cost * 90_000),
+                        said, *tail,
                     )  # fmt: skip
 
     def kept(tx: Tx) -> None:

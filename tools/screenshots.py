@@ -77,7 +77,7 @@ def addresses(town: Town) -> dict[str, str]:
         "run": f"/runs/{newest('nightly-tests')}",
         "run-live": f"/runs/{newest('nightly-import')}",
         "automations": "/automations",
-        "automation": "/automations/minutely",
+        "automation": "/automations/nightly-tests",
         "editor": "/automations/nightly-import/edit",
         "editor-new": "/automations/new",
         "agents": "/agents",

@@ -40,6 +40,10 @@ _OF_CONVERSATION = (
 _OF_AGENT = (*_OF_CONVERSATION, "model", "mode", "effort")
 _BAD_IN_NAME = re.compile(r"[/:\\\x00-\x1f\x7f]")
 
+LONGEST_OWNER = 80
+MOST_TAGS = 10
+_TAG = re.compile(r"[\w./-]{1,30}")
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -97,6 +101,19 @@ def decode_snapshot(body: Mapping[str, Any]) -> Automation:
     return decoded
 
 
+def _tags(table: Reader) -> tuple[str, ...]:
+    found = table.raw("tags")
+    if found is None:
+        return ()
+    fits = isinstance(found, list | tuple) and len(found) <= MOST_TAGS
+    if not fits or not all(isinstance(one, str) and _TAG.fullmatch(one) for one in found):
+        table.problem(
+            "tags", f"takes a list of at most {MOST_TAGS} words of letters, digits and `-_./`, such as `nightly`"
+        )
+        return ()
+    return tuple(dict.fromkeys(found))
+
+
 def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automation | Invalid:
     name = _name(table, origin)
     rig = origin.rig or (None if origin.name else table.text("rig"))
@@ -121,6 +138,10 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     description = table.raw("description")
     if description is not None and not isinstance(description, str):
         table.problem("description", "takes a text in quotes")
+    owner = table.raw("owner")
+    if owner is not None and (not isinstance(owner, str) or len(owner) > LONGEST_OWNER):
+        table.problem("owner", f"takes a name in quotes, of at most {LONGEST_OWNER} characters")
+    tags = _tags(table)
     enabled = table.flag("enabled", default=True)
     timezone = table.text("timezone")
     if timezone is not None:
@@ -129,7 +150,18 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     if table.problems or action is None:
         return Invalid(name, tuple(table.problems))
     return Automation(
-        name, action, triggers, rig, description or "", enabled, timezone, policies, origin.source, origin.path
+        name,
+        action,
+        triggers,
+        rig,
+        description or "",
+        enabled,
+        timezone,
+        policies,
+        origin.source,
+        origin.path,
+        owner or "",
+        tags,
     )
 
 

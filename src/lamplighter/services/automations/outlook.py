@@ -141,6 +141,8 @@ def _shape(found: Standing, rules: Rules, last: LastOf | None, warnings: Sequenc
         scoped_name=row.scoped_name,
         rig=row.rig,
         description=shown.get("description", ""),
+        owner=shown.get("owner") or None,
+        tags=list(shown.get("tags", ())),
         enabled=row.enabled,
         timezone=shown.get("timezone"),
         source=row.source,

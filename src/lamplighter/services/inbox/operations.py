@@ -21,6 +21,7 @@ from lamplighter.store.tx import Tx
 
 RUNS_AT_ONCE = 1000
 LONGEST_REASON = 500
+MOST_TIMES = 1000
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class SnoozeItem:
         "A duration such as 2h or 3d, or a time such as 2026-11-18T09:00+01:00.", default=None, positional=True
     )
     times: int | None = given(
-        "Until it has happened so many times more; 1 is its next failure.", default=None, least=1, most=1000
+        "Until it has happened so many times more; 1 is its next failure.", default=None, least=1, most=MOST_TIMES
     )
 
 
@@ -271,6 +272,8 @@ def snooze_item(tx: Tx, ask: SnoozeItem, ctx: Context) -> ItemView:
     """Raises ItemUnknown, NotOpen, UsageError."""
     if ask.until is None and ask.times is None:
         raise UsageError("Nothing says until when.", hint="Write a duration such as `2h`, or `--times 1`.")
+    if ask.times is not None and not 1 <= ask.times <= MOST_TIMES:
+        raise UsageError(f"That is not a number of times from 1 to {MOST_TIMES}.", hint="1 is its next failure.")
     item = _counted(tx, _open(tx, ask.item))
     until = ctx.now + LONGEST_SNOOZE if ask.until is None else snoozed_until(ask.until, ctx.now)
     recurred = None if ask.times is None else item.count + ask.times

@@ -238,7 +238,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        iso=words.iso, exact=words.exact, clock=words.clock, day=words.day, hm=words.hm, ago=words.ago, duration=words.duration, money=words.money,
+        iso=words.iso, exact=words.exact, clock=words.clock, day=words.day, hm=words.hm,
+        ago=words.ago, duration=words.duration, money=words.money,
         plain=ansi.plain, number=words.number, size=words.size, short=words.short,
         last_line=words.last_line, unmarked=words.unmarked,
         json=lambda value: json.dumps(to_json(value), indent=2, sort_keys=True, ensure_ascii=False),
