@@ -147,7 +147,7 @@ async def test_a_failing_run_is_told_once_and_its_recovery_too(loops: Loops, rec
     await loops.parts.dispatcher.drain()
     [first] = receiver.received
     told = Webhook(SECRET).verify(first.body, first.headers)
-    assert told["data"]["sentence"] == "nightly failed (exit_1): no oil."
+    assert told["data"]["sentence"] == "nightly failed (exit 1): no oil."
     (loops.root / "good").touch()
     await loops.work("nightly")
     await keeper.sweep()

@@ -54,7 +54,7 @@ async def test_a_failure_is_told_in_its_channel_with_its_mend_its_link_and_butto
     await fail(loops)
     await loops.parts.dispatcher.drain()
     [said] = slack.messages["C1"]
-    assert said["text"] == "nightly failed (exit_1): no &lt;oil&gt; &amp; no wick."
+    assert said["text"] == "nightly failed (exit 1): no &lt;oil&gt; &amp; no wick."
     text = said["blocks"][0]["text"]["text"]
     [notice] = await told(loops)
     assert f"<{PUBLIC}/runs/{notice.body['run']}|Open the run>" in text

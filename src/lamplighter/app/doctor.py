@@ -292,10 +292,14 @@ def _beads(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         yield Finding("beads", Level.PROBLEM, one.detail, one.advice)
 
 
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count >> 20} MiB"
+
+
 def _disk(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     free = shutil.disk_usage(city.paths.runtime).free
     level = Level.PROBLEM if free < LOW_DISK else Level.OK
-    yield Finding("disk", level, f"{free >> 20} MiB are free.", "Free some space." if level is Level.PROBLEM else "")
+    yield Finding("disk", level, f"{_size(free)} are free.", "Free some space." if level is Level.PROBLEM else "")
     found = os.statvfs(city.paths.runtime)
     if found.f_files and found.f_favail < LOW_INODES:  # file systems without inodes report 0 for both
         yield Finding("disk", Level.PROBLEM, f"{found.f_favail} inodes are free.", "Remove files that nobody needs.")

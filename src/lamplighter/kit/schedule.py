@@ -131,6 +131,11 @@ def badge(when: When) -> str:
     return "Cron" if isinstance(when, CronExpression) else type(when).__name__
 
 
+def zone_name(zone: ZoneInfo) -> str:
+    """The zone's name as people say it."""
+    return "UTC" if zone.key in {"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu"} else zone.key
+
+
 def zone_named(name: str) -> ZoneInfo:
     """Raises ValueError, with the nearest known name, for a name that is not an IANA time zone."""
     try:

@@ -24,9 +24,16 @@ class RunPlans:
         """The run's plan, with the fallback `instead` of what is named first. Raises CannotRun."""
         chosen = None if row.configuration is None else await self.store.read(planning.chosen, row)
         # In a thread: it searches PATH for programs, and PATH may include slow disks.
-        plan = await asyncio.to_thread(
-            planning.plan_of, self.active.city, row, chosen, self.workshop.installed, instead=instead
-        )
+        try:
+            plan = await asyncio.to_thread(
+                planning.plan_of, self.active.city, row, chosen, self.workshop.installed, instead=instead
+            )
+        except CannotRun as error:
+            if error.reason != "program_missing":
+                raise
+            raise CannotRun(
+                error.reason, f"{error.message} {error.hint}"
+            ) from error  # trying again alone mends nothing
         return replace(plan, env=await self.opened(plan.env))
 
     async def opened(self, env: Mapping[str, str]) -> dict[str, str]:

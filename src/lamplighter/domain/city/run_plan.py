@@ -250,8 +250,9 @@ def chosen_preset(city: City, named: str, installed: Callable[[str], bool]) -> P
         raise CannotRun("not_headless", f"{preset.title} cannot run without a terminal.", hint=_OTHER)
     if not installed(preset.program):
         raise CannotRun(
-            "program_missing", f"`{preset.program}` is not on the path.", hint="Install it on this machine."
-        )
+            "program_missing", f"`{preset.program}` is not on the path.",
+            hint="Install it; if your shell finds it, `lamp daemon restart` lets the daemon find it too.",
+        )  # fmt: skip
     return preset
 
 

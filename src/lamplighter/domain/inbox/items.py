@@ -161,11 +161,13 @@ def sentence(item: InboxItem) -> str:  # noqa: C901, PLR0911, PLR0912  a table o
     why = f": {told['error']}" if told.get("error") else ""
     match item.kind:
         case Kind.NEEDS_HUMAN if told.get("plan"):
-            return _ended(f"A run of {name} has a plan that waits for approval: {told.get('question', '')}")
+            return _ended(f"{name} has a plan that waits for approval: {told.get('question', '')}")
+        case Kind.NEEDS_HUMAN if told.get("question"):
+            return _ended(f"{name} asks: {told['question']}")
         case Kind.NEEDS_HUMAN:
-            return _ended(f"A run of {name} asks for a person{': ' + told['question'] if told.get('question') else ''}")
+            return f"A run of {name} ended and asks for a person."
         case Kind.FAILED:
-            reason = f" ({told['reason']})" if told.get("reason") else ""
+            reason = f" ({_spoken(told['reason'])})" if told.get("reason") else ""
             return _ended(f"{name} failed{_times(item.count)}{reason}{why}")
         case Kind.TIMED_OUT:
             return _ended(f"{name} ran out of time{_times(item.count)}{why}")

@@ -419,7 +419,9 @@ def _count(tx: Tx, row: Run, automation: AutomationRow, *, tried_again: bool, ct
             tx.automations.count_failures(automation.id, counted.failures)
             return replace(automation, failures=counted.failures)
         return automation
-    why = f"{needs.BY_FAILURES}{counted.failures} times in a row, last with {run.reason or run.state}"
+    why = (
+        f"{needs.BY_FAILURES}{counted.failures} times in a row, last with {(run.reason or run.state).replace('_', ' ')}"
+    )
     if line := last_line(run.error):
         why += f": {line}"
     off = replace(
