@@ -116,7 +116,7 @@ class AgentRuns:
         except LampError as error:
             if isinstance(error, Unavailable) and not isinstance(error, OutOfDescriptors):
                 raise
-            return _not_begun(error)
+            return not_begun(error)
 
     async def _begun(self, row: Run, plan: RunPlan) -> Run:
         """Make sure that the session is started and recorded.
@@ -422,7 +422,7 @@ def _never_ran(seen: Seen) -> bool:
     return not seen.alive and seen.pid is None and seen.exit_status is None
 
 
-def _not_begun(error: LampError) -> review.Ending:
+def not_begun(error: LampError) -> review.Ending:
     if isinstance(error, SetupFailed):
         return error.ending
     reason = _reason(error)

@@ -396,6 +396,4 @@ class Worker:
 def _fates(tx: Tx, runs: Iterable[str]) -> dict[str, Message]:
     """What became of runs that are no longer this process's: ended, or taken over by another one."""
     rows = {run: tx.runs.get(run) for run in runs}
-    return {
-        run: TakenOver() if row is not None and not row.ended else RunEnded.of(row) for run, row in rows.items()
-    }
+    return {run: TakenOver() if row is not None and not row.ended else RunEnded.of(row) for run, row in rows.items()}
