@@ -165,7 +165,8 @@ class Trial:
 
     def _files(self, mutant: Mutant, *, wide: bool = False) -> dict[str, float]:
         if (mutant, wide) not in self.files_of:
-            self.files_of[mutant, wide] = self.choice.of(mutant.path, mutant.names, mutant.near, wide=wide)
+            found = self.choice.of(mutant.path, mutant.names, mutant.near, text=mutant.before, wide=wide)
+            self.files_of[mutant, wide] = found
         return self.files_of[mutant, wide]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
