@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from lamplighter.cli import output, words
+from lamplighter.cli import words
 from lamplighter.domain.automations.spoken_reasons import said
 from lamplighter.domain.sessions.crashes import signal_name
 
