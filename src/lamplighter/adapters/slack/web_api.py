@@ -1,5 +1,6 @@
 """Slack's Web API over HTTP."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +19,7 @@ SECONDS = 10.0
 LONGEST_WAIT = timedelta(minutes=5)
 _FORMS = frozenset({Method.HISTORY, Method.REPLIES, Method.USER})
 """What Slack takes as a form only."""
+_ERROR = re.compile(r"[a-z][a-z0-9_]{1,99}")
 _TOO_MANY = 429
 _FAULTS, _AWAY = 500, 503
 _UNSURE = frozenset({"fatal_error", "internal_error"})
@@ -69,7 +71,9 @@ def _read(method: str, status: int, text: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise Unavailable(f"What answered {method} with {status} is not Slack's API.", hint=f"Check {VARIABLE}.")
     if found.get("ok") is not True:
-        error = str(found.get("error", status))[:100]
+        error = str(found.get("error", status))
+        if not _ERROR.fullmatch(error):  # nothing of what else may stand there is repeated: a token might
+            error = "an error that is none of Slack's"
         if error in _UNSURE:
             raise Unavailable(f"Slack answered {method} with {error}.", hint="It is not known whether it was taken.")
         raise SlackRefused(method, error)
