@@ -19,6 +19,7 @@ class SlackWorkspace:
     messages: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
     ephemeral: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     _last: int = 0
 
     def texts(self, channel: str) -> list[str]:
@@ -31,6 +32,13 @@ class SlackWorkspace:
             said["thread_ts"] = thread
         self.messages.setdefault(channel, []).append(said)
         return said | {"channel": channel}
+
+    def upload(self, name: str, data: bytes) -> dict[str, Any]:
+        """Somebody gives it a file; returns it, as events tell of it."""
+        key = f"F{len(self.files)}"
+        self.files[key] = data
+        return {"id": key, "name": name, "mimetype": "image/png", "size": len(data),
+                "url_private_download": f"{self.url}/files/{key}"}  # fmt: skip
 
     def stamp(self) -> str:
         self._last = max(self._last + 1, time.time_ns() // 1000)

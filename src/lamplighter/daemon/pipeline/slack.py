@@ -1,6 +1,7 @@
 """What is done in Slack from the outbox: queued calls, people who were not known, threads that are told on."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,7 @@ from lamplighter.domain.delivery.effects import Absent, Answer, CannotAsk, Effec
 from lamplighter.domain.delivery.outbox import Item, ItemKind
 from lamplighter.domain.inbox.notices import link_of
 from lamplighter.domain.slack import messages
-from lamplighter.domain.slack.events import Said, Stop
+from lamplighter.domain.slack.events import Said, Stop, with_files
 from lamplighter.domain.slack.markdown import shown
 from lamplighter.domain.slack.messages import parts
 from lamplighter.kit.clock import Clock
@@ -37,12 +38,21 @@ DONE_ALREADY = frozenset({"already_reacted", "no_reaction", "message_not_found",
 """Refusals after which there is nothing left to be done."""
 
 
+LARGEST_FILE = 20 << 20
+
+
+def _nowhere(_folder: str, _name: str, _data: bytes) -> str:
+    raise NotTaken("this process has no place for it")
+
+
 @dataclass(frozen=True)
 class SlackOutside:
     workspaces: Workspaces
     calls: SlackCalls
     dial: Dial | None = None
     """Opens sockets for Socket Mode; None where what they need is not installed."""
+    keep: Callable[[str, str, bytes], str] = _nowhere
+    """Keeps a file that was sent along, by its folder and its name, and says where."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +115,28 @@ class SlackHandlers:
         ctx = self.context()
         if isinstance(user, dict):
             await self.store.transact(pressing.known_by_email, heard.team, heard.person, user, ctx)
+        if isinstance(heard, Said) and heard.files:
+            heard = await self._with_files(heard, workspace.token)
         if isinstance(heard, pressing.Press):
             await pressing.press(self.store, heard, ctx, asked=True, settle=_settle(item))
         elif isinstance(heard, Stop):
             await stopping.stop(self.store, heard, ctx, asked=True, settle=_settle(item))
         else:
             await conversing.speak(self.store, heard, ctx, asked=True, settle=_settle(item))
+
+    async def _with_files(self, heard: Said, token: str) -> Said:
+        """What cannot be had is told to the agent, and holds up nothing."""
+        kept, missing = [], []
+        folder = f"{heard.team}-{heard.channel}-{heard.message}"
+        for number, one in enumerate(heard.files):
+            try:
+                if one.why or one.size > LARGEST_FILE:
+                    raise NotTaken(one.why or f"it has more than {LARGEST_FILE >> 20} MB")
+                data = await self.outside.calls.fetch(one.url, token, most=LARGEST_FILE)
+                kept.append(await asyncio.to_thread(self.outside.keep, folder, f"{number + 1}-{one.name}", data))
+            except LampError as error:
+                missing.append(f"{one.name}: {error.message.rstrip('.')}")
+        return with_files(heard, kept, missing)
 
     # ── threads ───────────────────────────────────────────────────────────────────────────────────────────────────
 
