@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.daemon.pipeline.under_way import UnderWay
 from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.delivery.effects import Absent, Answer, CannotAsk, Effect, Found
 from lamplighter.domain.delivery.outbox import Item, ItemKind
@@ -39,6 +40,7 @@ DONE_ALREADY = frozenset({"already_reacted", "no_reaction", "message_not_found",
 
 
 LARGEST_FILE = 20 << 20
+SLACK, MOST_AT_ONCE = "slack", 20
 
 
 def _nowhere(_folder: str, _name: str, _data: bytes) -> str:
@@ -63,8 +65,20 @@ class SlackHandlers:
     active: ActiveConfig
     outside: SlackOutside
     actor: str
+    under_way: UnderWay = field(default_factory=UnderWay)
 
     async def handle(self, item: Item, kind: ItemKind) -> None:
+        """A Slack that does not answer delays what is for it, and nothing else."""
+        wait = self.under_way.must_wait(SLACK, MOST_AT_ONCE)
+        if wait is None and not await self.under_way.done(SLACK, self._handled(item, kind)):
+            wait = timedelta(0)
+        if wait is not None:
+            await self.later(item, wait)
+
+    async def stop(self) -> None:
+        await self.under_way.stop()
+
+    async def _handled(self, item: Item, kind: ItemKind) -> None:
         if kind is ItemKind.SLACK_CALL:
             await self.call(item)
         elif kind is ItemKind.SLACK_FOLLOW:
