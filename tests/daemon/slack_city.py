@@ -81,7 +81,9 @@ def hear(loops: Loops, slack: SlackServer) -> "httpx2.AsyncClient":
     parts = loops.parts
     configured = Configured(loops.city, loops.rules)
     receiver = SlackReceiver(found, loops.clock, loops.ids, lambda: configured)
-    outside = SlackOutside(found, SlackWebApi(slack.api), keep=Attachments(loops.root / ".gc/slack").keep)
+    outside = SlackOutside(
+        found, SlackWebApi(slack.api), keep=Attachments(loops.root / ".gc/slack", SystemClock()).keep
+    )
     parts.dispatcher.handlers.slack = SlackHandlers(
         loops.store, loops.clock, loops.ids, parts.active, outside, "controller"
     )

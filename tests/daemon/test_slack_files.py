@@ -1,6 +1,7 @@
 """Files that are sent along in Slack reach the agent as files, and the bot's token reaches nobody but Slack."""
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx2
@@ -12,7 +13,9 @@ from slack_talk import count, ended, furnish, go, mention, send, until
 from lamplighter.adapters.slack.attachments import Attachments, safe
 from lamplighter.adapters.slack.web_api import SlackWebApi
 from lamplighter.domain.slack.events import said
+from lamplighter.kit.clock import SystemClock
 from lamplighter.ports.messenger import NotTaken
+from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.slack_server import SlackServer, slack_server
 from lamplighter.testing.slack_shapes import BOT_ID, BOT_TOKEN, BOT_USER, TEAM
 
@@ -77,9 +80,18 @@ async def test_the_token_is_shown_to_slack_alone(slack: SlackServer) -> None:
 
 @pytest.mark.parametrize("name", ["..", "../../etc/passwd", ".ssh", "a/b\\c", "\0", "x" * 300, ""])
 def test_a_name_leads_nowhere_else(name: str, tmp_path: Path) -> None:
-    kept = Path(Attachments(tmp_path / "slack").keep(name, name, b"1")).resolve()
+    kept = Path(Attachments(tmp_path / "slack", SystemClock()).keep(name, name, b"1")).resolve()
     assert kept.parent.parent == (tmp_path / "slack").resolve()
     assert len(safe(name)) <= 100
+
+
+def test_what_is_old_is_forgotten(tmp_path: Path) -> None:
+    clock = FakeClock(datetime.now(UTC) + timedelta(days=13))
+    old = Path(Attachments(tmp_path / "slack", clock).keep("old", "a", b"1"))
+    assert old.exists()
+    clock.advance(timedelta(days=2))
+    Attachments(tmp_path / "slack", clock).keep("new", "a", b"1")
+    assert not old.exists()
 
 
 @pytest.mark.parametrize("files", [None, "x", [1, None], [{}], [{"name": 3, "url_private": 4, "size": "y"}]])

@@ -66,7 +66,7 @@ def loops_of(
             workspaces,
             SlackWebApi.of(opened.settings.env),
             SlackDial() if can_listen() else None,
-            Attachments(opened.paths.runtime / "slack").keep,
+            Attachments(opened.paths.runtime / "slack", opened.clock).keep,
         ),
     )
     loops = AutomationLoops.build(

@@ -1,10 +1,10 @@
 """Files that people send along in Slack: kept below `.gc/slack` for agents to read, and forgotten after a while."""
 
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import Unavailable
 
 KEPT_S = 14 * 24 * 3600
@@ -15,6 +15,7 @@ _KEPT = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 @dataclass(frozen=True)
 class Attachments:
     root: Path
+    clock: Clock
 
     def keep(self, folder: str, name: str, data: bytes) -> str:
         """Where it is kept. A file that is there already is replaced. Raises Unavailable."""
@@ -31,8 +32,9 @@ class Attachments:
         return str(path)
 
     def _forget_old(self) -> None:
+        now = self.clock.now().timestamp()
         for one in self.root.iterdir():
-            if time.time() - one.stat().st_mtime > KEPT_S:
+            if now - one.stat().st_mtime > KEPT_S:
                 shutil.rmtree(one, ignore_errors=True)
 
 
