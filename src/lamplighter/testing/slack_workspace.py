@@ -178,16 +178,25 @@ def _sound(blocks: list[Mapping[str, Any]]) -> bool:
             return False
         if block.get("type") == "actions" and not 0 < len(elements) <= 25:
             return False
-        for one in elements:
-            if one.get("type") == "button" and not (
-                0 < len(one["text"]["text"]) <= 75
-                and len(one.get("value", "")) <= 2000
-                and len(one.get("action_id", "")) <= 255
-            ):
-                return False
+        if not all(map(_sound_element, elements)):
+            return False
         actions = [one.get("action_id") for one in elements]
         if len(actions) != len(set(actions)) or len(block.get("block_id", "")) > 255:
             return False
+    return True
+
+
+def _sound_element(one: Mapping[str, Any]) -> bool:
+    match one.get("type"):
+        case "button":
+            return (
+                0 < len(one["text"]["text"]) <= 75
+                and len(one.get("value", "")) <= 2000
+                and len(one.get("action_id", "")) <= 255
+            )
+        case "static_select":
+            options = one.get("options", [])
+            return 0 < len(options) <= 100 and all(0 < len(each["text"]["text"]) <= 75 for each in options)
     return True
 
 
