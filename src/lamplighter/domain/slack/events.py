@@ -8,7 +8,7 @@ from typing import Any
 
 STOP = "x"
 """The reaction that ends the turn which works in a thread."""
-_SPOKEN = frozenset({None, "", "file_share", "thread_broadcast"})
+_SPOKEN = frozenset({"", "file_share", "thread_broadcast"})
 _DIRECT = "im"
 EARLY_WITHIN = timedelta(minutes=10)
 """Slack tells of a message again after a minute and after five; later than that it gives up."""
@@ -47,7 +47,7 @@ class Said:
 
 def said(team: str, event: Mapping[str, Any], *, bot_user: str, bot_id: str) -> Said | None:
     """What a person wrote that may be meant for us; None for all else, above all for what apps write, us included."""
-    if event.get("type") not in {"app_mention", "message"} or event.get("subtype") not in _SPOKEN:
+    if event.get("type") not in ("app_mention", "message") or str(event.get("subtype") or "") not in _SPOKEN:
         return None
     person, text, at = (str(event.get(key) or "") for key in ("user", "text", "ts"))
     if event.get("bot_id") or event.get("bot_profile") or person in {"", bot_user} or not at:
