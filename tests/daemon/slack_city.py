@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 
 from lamplighter.adapters.files.secret_box import KeyedBox
 from lamplighter.adapters.notices.messenger import CityMessenger
+from lamplighter.adapters.slack.attachments import Attachments
 from lamplighter.adapters.slack.notices import SlackNotices
 from lamplighter.adapters.slack.web_api import SlackWebApi
 from lamplighter.daemon.inbox import InboxKeeper
@@ -80,7 +81,9 @@ def hear(loops: Loops, slack: SlackServer) -> "httpx2.AsyncClient":
     parts = loops.parts
     configured = Configured(loops.city, loops.rules)
     receiver = SlackReceiver(found, loops.clock, loops.ids, lambda: configured)
-    outside = SlackOutside(found, SlackWebApi(slack.api))
+    outside = SlackOutside(
+        found, SlackWebApi(slack.api), keep=Attachments(loops.root / ".gc/slack", SystemClock()).keep
+    )
     parts.dispatcher.handlers.slack = SlackHandlers(
         loops.store, loops.clock, loops.ids, parts.active, outside, "controller"
     )

@@ -1,5 +1,6 @@
 """What a thread shows of a turn, what it asks, and where it works: answered and chosen in place."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -10,12 +11,15 @@ from slack_city import hear, member, on_both
 from slack_talk import button, count, ended, furnish, go, mention, pressed, send, step, until
 from test_questions import answer, ask
 
+from lamplighter.daemon.pipeline.slack import MOST_AT_ONCE
 from lamplighter.domain.access import Role
 from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.runs.target import Selected
 from lamplighter.domain.slack.markdown import shown
 from lamplighter.services import configurations
-from lamplighter.testing.slack_server import Broken, SlackServer, slack_server
+from lamplighter.services.slack.pressing import call
+from lamplighter.testing.slack_server import Broken, SlackServer, Slow, slack_server
+from lamplighter.testing.slack_shapes import TEAM
 
 PLACES = ("docs", "web")
 choosing = pytest.mark.parametrize("web", [PLACES], indirect=True)
@@ -150,6 +154,39 @@ async def test_an_hour_without_slack_loses_nothing_of_a_conversation(
     slack.trouble = lambda _method, _before: None
     await ended(loops)
     assert [one["text"] for one in ours(slack)] == ["Looking, turn 1.\n\nLit."]
+
+
+async def test_a_slack_that_never_answers_delays_no_run_and_no_stop(
+    loops: Loops, slack: SlackServer, web: httpx2.AsyncClient
+) -> None:
+    begun: list[str] = []
+
+    def trouble(method: str, _before: int) -> Slow:
+        begun.append(method)
+        return Slow(60)
+
+    slack.trouble = trouble
+    ctx = loops.context
+    for number in range(100):  # more than are handled at once
+        args = {"channel": "C1", "timestamp": str(number), "name": "eyes"}
+        await loops.store.transact(lambda tx, args=args: call(tx, TEAM, "reactions.add", args, ctx))
+    await loops.add("nightly", exec="true")
+    dispatcher = loops.parts.dispatcher
+    loop = asyncio.create_task(dispatcher.loop())
+    await loops.until(lambda: asyncio.to_thread(lambda: bool(begun)))
+    run = await loops.fire("nightly")
+
+    async def over() -> bool:
+        return (await loops.get(run)).ended
+
+    await loops.until(over)
+    assert 0 < len(begun) <= MOST_AT_ONCE
+    assert slack.calls == []
+    await dispatcher.stop()
+    loop.cancel()
+    left = "outbox WHERE kind = 'slack_call' AND state = 'pending' AND attempts = 0"
+    assert await loops.store.read(count(left)) == 100, "they were cut short, and no call came to its time limit"
+    assert web is not None
 
 
 @choosing

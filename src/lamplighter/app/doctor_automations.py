@@ -10,6 +10,7 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.references import Known, unknown_names, unknown_pool
 from lamplighter.domain.automations.shape import action_shape
+from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.inbox.notices import NOBODY
 from lamplighter.kit.counting import counted
 from lamplighter.kit.records import changed
@@ -157,8 +158,9 @@ def _notices(city: OpenCity, seen: _Seen) -> Iterator[Finding]:
     known = {one.name for one in city.config.city.notifications.destinations} | NOBODY
     wanted: dict[str, list[str]] = {}
     for row, automation in seen.readable:
-        for name in automation.policies.notify.to:
-            if name not in known:
+        notify = automation.policies.notify
+        for name in (*notify.to, *filter(None, [notify.thread])):
+            if name not in known and slack_destination(name) is None:
                 wanted.setdefault(name, []).append(row.scoped_name)
     for name, users in wanted.items():
         told = f"There is no destination `{name}`, which {_names(users)} would tell."

@@ -71,6 +71,10 @@ class SlackCalls(Protocol):
         """The answer. Raises SlackRefused, SlackLimited, and Unavailable if it is not known whether it was taken."""
         ...
 
+    async def fetch(self, url: str, token: str, *, most: int) -> bytes:
+        """A file that was sent along, of at most so many bytes. The token is shown to Slack alone. Raises NotTaken."""
+        ...
+
 
 # ── what stands in a channel ──────────────────────────────────────────────────────────────────────────────────────
 

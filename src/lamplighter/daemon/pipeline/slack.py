@@ -1,17 +1,19 @@
 """What is done in Slack from the outbox: queued calls, people who were not known, threads that are told on."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.daemon.pipeline.under_way import UnderWay
 from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.delivery.effects import Absent, Answer, CannotAsk, Effect, Found
 from lamplighter.domain.delivery.outbox import Item, ItemKind
 from lamplighter.domain.inbox.notices import link_of
 from lamplighter.domain.slack import messages
-from lamplighter.domain.slack.events import Said, Stop
+from lamplighter.domain.slack.events import Said, Stop, with_files
 from lamplighter.domain.slack.markdown import shown
 from lamplighter.domain.slack.messages import parts
 from lamplighter.kit.clock import Clock
@@ -37,12 +39,22 @@ DONE_ALREADY = frozenset({"already_reacted", "no_reaction", "message_not_found",
 """Refusals after which there is nothing left to be done."""
 
 
+LARGEST_FILE = 20 << 20
+SLACK, MOST_AT_ONCE = "slack", 20
+
+
+def _nowhere(_folder: str, _name: str, _data: bytes) -> str:
+    raise NotTaken("this process has no place for it")
+
+
 @dataclass(frozen=True)
 class SlackOutside:
     workspaces: Workspaces
     calls: SlackCalls
     dial: Dial | None = None
     """Opens sockets for Socket Mode; None where what they need is not installed."""
+    keep: Callable[[str, str, bytes], str] = _nowhere
+    """Keeps a file that was sent along, by its folder and its name, and says where."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +65,20 @@ class SlackHandlers:
     active: ActiveConfig
     outside: SlackOutside
     actor: str
+    under_way: UnderWay = field(default_factory=UnderWay)
 
     async def handle(self, item: Item, kind: ItemKind) -> None:
+        """A Slack that does not answer delays what is for it, and nothing else."""
+        wait = self.under_way.must_wait(SLACK, MOST_AT_ONCE)
+        if wait is None and not await self.under_way.done(SLACK, self._handled(item, kind)):
+            wait = timedelta(0)
+        if wait is not None:
+            await self.later(item, wait)
+
+    async def stop(self) -> None:
+        await self.under_way.stop()
+
+    async def _handled(self, item: Item, kind: ItemKind) -> None:
         if kind is ItemKind.SLACK_CALL:
             await self.call(item)
         elif kind is ItemKind.SLACK_FOLLOW:
@@ -105,12 +129,28 @@ class SlackHandlers:
         ctx = self.context()
         if isinstance(user, dict):
             await self.store.transact(pressing.known_by_email, heard.team, heard.person, user, ctx)
+        if isinstance(heard, Said) and heard.files:
+            heard = await self._with_files(heard, workspace.token)
         if isinstance(heard, pressing.Press):
             await pressing.press(self.store, heard, ctx, asked=True, settle=_settle(item))
         elif isinstance(heard, Stop):
             await stopping.stop(self.store, heard, ctx, asked=True, settle=_settle(item))
         else:
             await conversing.speak(self.store, heard, ctx, asked=True, settle=_settle(item))
+
+    async def _with_files(self, heard: Said, token: str) -> Said:
+        """What cannot be had is told to the agent, and holds up nothing."""
+        kept, missing = [], []
+        folder = f"{heard.team}-{heard.channel}-{heard.message}"
+        for number, one in enumerate(heard.files):
+            try:
+                if one.why or one.size > LARGEST_FILE:
+                    raise NotTaken(one.why or f"it has more than {LARGEST_FILE >> 20} MB")
+                data = await self.outside.calls.fetch(one.url, token, most=LARGEST_FILE)
+                kept.append(await asyncio.to_thread(self.outside.keep, folder, f"{number + 1}-{one.name}", data))
+            except LampError as error:
+                missing.append(f"{one.name}: {error.message.rstrip('.')}")
+        return with_files(heard, kept, missing)
 
     # ── threads ───────────────────────────────────────────────────────────────────────────────────────────────────
 

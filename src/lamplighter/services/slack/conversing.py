@@ -73,7 +73,7 @@ async def _spoken(store: Store, said: Said, ctx: Context, *, asked: bool, settle
 def _speak(tx: Tx, said: Said, ctx: Context, *, asked: bool, settle: Settle | None) -> None:
     if settle is not None:
         settle(tx, ctx)
-    elif not _heard(tx, said, ctx):
+    elif not _heard(tx, said, ctx) and not _brings_files(tx, said, ctx):
         return
     thread = tx.slack.find_thread(said.team, said.channel, said.thread)
     early = is_early(said, ctx.now)
@@ -89,7 +89,7 @@ def _speak(tx: Tx, said: Said, ctx: Context, *, asked: bool, settle: Settle | No
     if thread is not None and not counts(said, started_by=thread.started_by, others=bool(thread.others)):
         return
     who = member_of(tx, said.team, said.person)
-    if who is None and not asked:
+    if not asked and (who is None or said.files):  # both take a while, and are done from the outbox
         payload = {"team": said.team, "person": said.person, "said": asdict(said)}
         tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.SLACK_PRESS, payload, ctx.now))
     elif who is None:
@@ -197,7 +197,15 @@ def _begin(tx: Tx, said: Said, ctx: Context) -> str:
 
 def _heard(tx: Tx, said: Said, ctx: Context) -> bool:
     """False for a message that was told before: a mention comes as two events."""
-    return tx.slack.heard(said.team, f"message:{said.channel}:{said.message}", ctx.now)
+    first = tx.slack.heard(said.team, f"message:{said.channel}:{said.message}", ctx.now)
+    if first and said.files:
+        tx.slack.heard(said.team, f"files:{said.channel}:{said.message}", ctx.now)
+    return first
+
+
+def _brings_files(tx: Tx, said: Said, ctx: Context) -> bool:
+    """Whether a message that was heard before has files that were not told of then: one of its two events may not."""
+    return bool(said.files) and tx.slack.heard(said.team, f"files:{said.channel}:{said.message}", ctx.now)
 
 
 def _refused(tx: Tx, said: Said, error: LampError, ctx: Context, *, asked: bool, settle: Settle | None) -> None:

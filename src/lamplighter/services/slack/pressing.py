@@ -213,8 +213,10 @@ def ask_who(tx: Tx, team: str, channel: str, person: str, ctx: Context, *, threa
     code = secrets.token_hex(5).upper()
     tx.slack.put_person(Person(team, person, None, "link", mark_of(code), ctx.now))
     minutes = int(CODE_HOLDS.total_seconds() // 60)
+    public = "" if ctx.configured is None else ctx.city.api.public_url.rstrip("/")
+    page = f" or open {public}/settings/slack/link?code={code}" if public else ""
     told = (
-        f"Lamplighter does not know who you are here. Within {minutes} minutes, run `lamp slack link {code}`"
+        f"Lamplighter does not know who you are here. Within {minutes} minutes, run `lamp slack link {code}`{page}"
         " as yourself, then do it again."
     )
     whisper(tx, team, channel, person, told, ctx, thread=thread)
