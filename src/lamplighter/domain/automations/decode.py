@@ -66,6 +66,9 @@ class Invalid:
         return f"automation `{self.name}`: " + "; ".join(map(str, self.problems))
 
 
+_FILE_KEYS = {"exec", "formula", "agent", "gate"}
+
+
 def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid:
     """Decode a file; `tree` is a whole `automation.toml`, with its one `[automation]` table."""
     whole = Reader(tree, "")
@@ -84,7 +87,7 @@ def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid
 def decode_json(body: Mapping[str, Any], origin: Origin, *, now: datetime | None = None) -> Automation | Invalid:
     """Decode the keys of a file, or the shape that interfaces show. With `now`, a `once` time must not have passed."""
     decoded = _decode(Reader(flattened(body), ""), origin, now=now)
-    if isinstance(decoded, Invalid) and "action" in body:
+    if isinstance(decoded, Invalid) and ("action" in body or not _FILE_KEYS & body.keys()):
         return Invalid(decoded.name, tuple(Problem(shape_key(one.key, body), one.message) for one in decoded.problems))
     return decoded
 
