@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +23,7 @@ from lamplighter.domain.automations.policies import Budget, Policies
 from lamplighter.domain.automations.reading import Problem, Reader
 from lamplighter.domain.automations.shape import flattened, shape_key
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import zone_named
 
 LONGEST_NAME = 200
@@ -41,7 +41,7 @@ _OF_AGENT = (*_OF_CONVERSATION, "model", "mode", "effort")
 _BAD_IN_NAME = re.compile(r"[/:\\\x00-\x1f\x7f]")
 
 
-@dataclass(frozen=True)
+@record
 class Origin:
     """Where a definition comes from; for a file, its directory gives the automation's name, and its layer the rig."""
 
@@ -51,7 +51,7 @@ class Origin:
     path: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Invalid:
     """A definition that is not valid, with all its problems."""
 
