@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from lamplighter.app.definitions import prepare
 from lamplighter.app.missing_programs import missing_program
@@ -13,7 +12,7 @@ from lamplighter.domain.automations.shape import action_shape
 from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.inbox.notices import NOBODY
 from lamplighter.kit.counting import counted
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.services.automations import references, snapshots
 from lamplighter.services.doctor import Finding, Level
 from lamplighter.services.notices import DestinationView, Health, ListDestinations, list_destinations
@@ -27,7 +26,7 @@ MOST_NAMED = 5
 CHECK = "automations"
 
 
-@dataclass(frozen=True)
+@record
 class _Seen:
     """The automations of the city, what they can name, and where people are told."""
 

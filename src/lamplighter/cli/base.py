@@ -92,11 +92,8 @@ def meaning_of(argument: click.Argument) -> str:
 _MEANINGS = {
     "run": "A run: its id or a part of it, `last`, or an automation's name for its newest run.",
     "automation": "An automation; NAME:rig:RIG for one of a rig.",
-    "agent": "An agent.",
     "bead": "A bead: its id or the beginning of it.",
-    "rig": "A rig.",
     "session": "A session: its id, its name, or a run's id.",
-    "configuration": "A configuration.",
 }
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +23,7 @@ from lamplighter.domain.automations.policies import Budget, Policies
 from lamplighter.domain.automations.reading import Problem, Reader
 from lamplighter.domain.automations.shape import flattened, shape_key
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import zone_named
 
 LONGEST_NAME = 200
@@ -45,7 +45,7 @@ MOST_TAGS = 10
 _TAG = re.compile(r"[\w./-]{1,30}")
 
 
-@dataclass(frozen=True)
+@record
 class Origin:
     """Where a definition comes from; for a file, its directory gives the automation's name, and its layer the rig."""
 
@@ -55,7 +55,7 @@ class Origin:
     path: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Invalid:
     """A definition that is not valid, with all its problems."""
 

@@ -1,7 +1,7 @@
 """Explains why an automation did or did not fire, and when it will, in sentences made from what is recorded."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -13,6 +13,7 @@ from lamplighter.domain.automations.spoken_reasons import PLAIN, said
 from lamplighter.domain.automations.state import TriggerState
 from lamplighter.domain.automations.words import human_gate
 from lamplighter.kit.durations import spoken
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import zone_name
 
 _SECOND = timedelta(seconds=1)
@@ -33,7 +34,7 @@ _SKIPPED = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class LastRun:
     """`said` is its state in a sentence, such as `has failed`."""
 
@@ -43,14 +44,14 @@ class LastRun:
     reason: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class LastSkip:
     at: datetime
     reason: SkipReason
     count: int = 1
 
 
-@dataclass(frozen=True)
+@record
 class PassedOver:
     """The newest event of a trigger's type, which came and did not open its gate."""
 
@@ -60,7 +61,7 @@ class PassedOver:
     why: str
 
 
-@dataclass(frozen=True)
+@record
 class ClockSetBack:
     """`at` is None as long as no controller has noticed it."""
 
@@ -68,7 +69,7 @@ class ClockSetBack:
     at: datetime | None
 
 
-@dataclass(frozen=True)
+@record
 class Situation:
     """What is recorded about one automation; `checks` are the current results of its gates, by trigger id."""
 

@@ -5,13 +5,14 @@ Unless an earlier try is in doubt: that one may have arrived all the same, and s
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from lamplighter.kit.canonical import fingerprint
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 
 
 class EffectState(StrEnum):
@@ -19,7 +20,7 @@ class EffectState(StrEnum):
     DONE = "done"
 
 
-@dataclass(frozen=True)
+@record
 class Effect:
     """`id` is the same for every try. `doubts` counts tries of which it is unknown whether they arrived."""
 
@@ -43,45 +44,45 @@ class EffectChanged(Conflict):
         )
 
 
-@dataclass(frozen=True)
+@record
 class Send:
     """Record `effect`, commit, then send."""
 
     effect: Effect
 
 
-@dataclass(frozen=True)
+@record
 class LookUp:
     """An earlier try was interrupted before its result was recorded: ask the destination whether it arrived."""
 
     effect: Effect
 
 
-@dataclass(frozen=True)
+@record
 class AlreadyDone:
     """Send nothing; `effect` has the result."""
 
     effect: Effect
 
 
-@dataclass(frozen=True)
+@record
 class InDoubt:
     """Send nothing: as many tries as may arrive are in doubt, and the destination cannot be asked."""
 
     effect: Effect
 
 
-@dataclass(frozen=True)
+@record
 class Found:
     result: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@record
 class Absent:
     pass
 
 
-@dataclass(frozen=True)
+@record
 class CannotAsk:
     """The destination cannot be asked whether an earlier try arrived.
 

@@ -1,13 +1,14 @@
 """Outbox items: durable instructions for the next step of work, and their states after failures and lost workers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 
 MOST_ATTEMPTS = 5
 MOST_RECOVERIES = 20
@@ -79,7 +80,7 @@ class ItemState(StrEnum):
 SETTLED = frozenset({ItemState.DONE, ItemState.FAILED})
 
 
-@dataclass(frozen=True)
+@record
 class Item:
     """`kind` is the stored text, so that an unknown kind can fail visibly. `claims` counts claims and is the fence: a
     worker whose claim number is not the current one cannot settle the item.

@@ -1,7 +1,7 @@
 """Inbox items: what needs a person, in one sentence, with the command that would mend it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -98,7 +98,7 @@ class InboxItem:
         return self.kind in OF_RUNS
 
 
-@dataclass(frozen=True)
+@record
 class Need:
     """Something that needs a person, as whoever finds it describes it; `at` is when it began.
 
@@ -118,7 +118,7 @@ class Need:
                          last_run=self.run)  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class Folded:
     """The runs an item stands for, together."""
 

@@ -1,9 +1,9 @@
 """The prompt of an agent run: its instructions, the path of the trigger's data, and the duty to report its end."""
 
 import shlex
-from dataclasses import dataclass
 
 from lamplighter.domain.runs.completion import ASK_TOOL, TOOL
+from lamplighter.kit.records import record
 
 SHELL_COMMAND = "lamp run complete"
 ASK_COMMAND = "lamp run ask"
@@ -32,7 +32,7 @@ def completion_id(run: str, number: int = 1) -> str:
     return f"run:{run}:completion:v{number}"
 
 
-@dataclass(frozen=True)
+@record
 class Turn:
     """One more turn of a program: which round of its run it is, what it is told, and which session it resumes."""
 
@@ -53,7 +53,7 @@ class Turn:
 FIRST = Turn()
 
 
-@dataclass(frozen=True)
+@record
 class Handed:
     """The notes that earlier runs of the automation handed on: their file, and which version they are; its cursor."""
 

@@ -1,13 +1,12 @@
 """Reading the inbox: what needs a person. It imports little, because `lamp inbox` is used often."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.inbox.items import URGENT, InboxItem, Kind, Shown, State, fix, how_settled, sentence
 from lamplighter.kit.errors import NotFound
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, read
@@ -24,7 +23,7 @@ MOST_TOLD = 5
 ITEM_ID = "The item's id, the beginning or end of it, or the name of what its only open item is about."
 
 
-@dataclass(frozen=True)
+@record
 class ItemView:
     """An inbox item: one sentence, and the command that would mend it."""
 
@@ -50,7 +49,7 @@ class ItemView:
     snoozed_times: int | None = given("It comes back earlier if it happens so many times more.", default=None)
 
 
-@dataclass(frozen=True)
+@record
 class ListInbox:
     """What needs a person, the most urgent first; each with one sentence and the command that would mend it."""
 
@@ -62,7 +61,7 @@ class ListInbox:
     limit: int = given("At most so many.", default=50, least=1, most=1000)
 
 
-@dataclass(frozen=True)
+@record
 class ShowItem:
     """One inbox item in full."""
 

@@ -1,7 +1,6 @@
 """Runs that go on with the work of an earlier one: an answer to what it asked is the next turn of its conversation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +10,7 @@ from lamplighter.domain.runs.model import MESSAGE, Run, RunState
 from lamplighter.domain.runs.model import continuing as continuing_run
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import Conflict, UsageError
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services.context import Context
 from lamplighter.services.inbox import settling
@@ -170,7 +169,7 @@ def pass_turn(tx: Tx, ended: Run, *, ctx: Context) -> None:
         tx.runs.go_on_with(following.id, base.id)
 
 
-@dataclass(frozen=True)
+@record
 class Said:
     text: str
     by: str

@@ -1,7 +1,7 @@
 """The execution stage of agent runs, ready to running; each step is resumed after a crash and none is repeated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from lamplighter.domain.runs.prompt import prompt_key, session_key
 from lamplighter.domain.runs.target import Ask, Candidate, How, Target, Wish, resolve
 from lamplighter.domain.sessions.logins import CHECK_EVERY, Login, Wait
 from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.records import record
 from lamplighter.services import configurations, outbox, session_ends
 from lamplighter.services.context import Context
 from lamplighter.services.runs import review, starting
@@ -29,7 +30,7 @@ from lamplighter.store.tx import Tx
 KEPT = "worktree_kept"
 
 
-@dataclass(frozen=True)
+@record
 class Began:
     """A session that was started for a run, and how its work is isolated from other runs."""
 
@@ -40,7 +41,7 @@ class Began:
     """What the run was started with; None if that was recorded before."""
 
 
-@dataclass(frozen=True)
+@record
 class Admitted:
     """How a run starts: the login it tries for all that wait, and the deadline of one that was held."""
 
@@ -58,7 +59,7 @@ class Admitted:
 NO_MORE = Admitted()
 
 
-@dataclass(frozen=True)
+@record
 class BeforeStart:
     """What is looked up before a run starts: the rig it works in, and the logins that do not work."""
 
