@@ -18,7 +18,8 @@ def follow(tx: Tx, thread: Thread, ctx: Context) -> None:
 
 
 def is_told_on(tx: Tx, thread: Thread) -> bool:
-    found = tx.outbox.lock(thread.follower) if thread.is_followed and thread.follower else None
+    """Of a locked thread. The item itself is not locked: who settles it locks it first, and the thread after that."""
+    found = tx.outbox.get(thread.follower) if thread.is_followed and thread.follower else None
     return found is not None and found.state not in SETTLED
 
 

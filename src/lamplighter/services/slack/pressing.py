@@ -25,8 +25,8 @@ SURFACE = "slack"
 
 
 @dataclass(frozen=True)
-class Press:
-    """`message` is the message with the button, `at` the press; `value` is what the button stands for, or a text."""
+class Pressed:
+    """`message` is the message with the button, `at` the press."""
 
     team: str
     person: str
@@ -34,6 +34,12 @@ class Press:
     message: str
     at: str
     verb: str
+
+
+@dataclass(frozen=True)
+class Press(Pressed):
+    """`value` is what the button of the item stands for, or a text."""
+
     item: str
     value: str
     text: str = ""
@@ -49,15 +55,9 @@ class _Way:
 
 
 @dataclass(frozen=True)
-class Button:
+class Button(Pressed):
     """The press of one of our buttons or menus: `of` is the item or the thread that it belongs to."""
 
-    team: str
-    person: str
-    channel: str
-    message: str
-    at: str
-    verb: str
     of: str
     action: Mapping[str, Any]
     shown: Mapping[str, Any]
