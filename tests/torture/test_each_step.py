@@ -1,4 +1,4 @@
-"""A daemon killed between each two steps of a verification, an answer, an approval, and of taking over and giving back."""
+"""A daemon killed between each two steps of verifying, answering, approving, taking over and giving back."""
 
 import subprocess
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.parametrize("database", ["postgres", "sqlite"])
 @pytest.mark.parametrize(("flow", "point", "passes"), CASES)
-def test_each_step(
+def test_each_step(  # noqa: PLR0917  its case and its fixtures
     flow: str, point: CrashPoint, passes: int, database: str, city: Path, environment: dict[str, str],
     processes: Children, request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
