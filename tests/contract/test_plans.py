@@ -320,7 +320,7 @@ INDEX = {
     "orphans": {"sqlite": "runs_by_state", "postgres": "runs_"},
     "triggers of a connection": {"sqlite": "triggers_of_hook", "postgres": "triggers_of_hook"},
     "deliveries of a connection": {"sqlite": "deliveries_of", "postgres": "deliveries_"},
-    "newest deliveries": {"sqlite": "PRIMARY KEY", "postgres": "deliveries_"},
+    "newest deliveries": {"sqlite": "sqlite_autoindex_deliveries_1", "postgres": "deliveries_"},
     "a delivery sent again": {"sqlite": "deliveries_once", "postgres": "deliveries_"},
     "runs by what was delivered": {"sqlite": "run_fields USING PRIMARY KEY", "postgres": "run_fields_pkey"},
     "runs of one": {"sqlite": "runs_of", "postgres": "runs_of"},

@@ -15,6 +15,7 @@ from lamplighter.domain.connections.reading import EVENT_ID, Reading, read
 from lamplighter.domain.connections.verdicts import Judged, dedup_key, gathered_until, is_allowed, is_full, runs_named
 from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
 from lamplighter.domain.delivery_fields import SEARCHED
+from lamplighter.domain.runs import tracing
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.records import changed
 from lamplighter.services import outbox
@@ -79,7 +80,9 @@ class _Came:
         return told | {"message": self.reading.title, "payload": self.payload}
 
     def cause_payload(self) -> dict[str, Any]:
-        return {
+        trace = self.row.headers.get(tracing.HEADER, "")
+        told = {tracing.HEADER: trace} if tracing.is_sound(trace) else {}
+        return told | {
             "provider": self.connection.provider.value,
             "event_type": self.reading.event_type,
             "external_id": self.row.external_id,
