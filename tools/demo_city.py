@@ -65,7 +65,16 @@ MADE: dict[str, list[str]] = {
         "--tag",
         "ci",
     ],
-    "nightly-import": ["--exec", IMPORT, "--daily", "04:00", "--description", "Orders from the shop's export"],
+    "nightly-import": [
+        "--exec",
+        IMPORT,
+        "--timeout",
+        "1h",
+        "--daily",
+        "04:00",
+        "--description",
+        "Orders from the shop's export",
+    ],
     "sweep-branches": ["--exec", "echo removed 3 merged branches", "--weekly", "mon 06:00"],
     "backup": ["--exec", "echo 412 MB written", "--hourly", ":15", "--owner", "ops", "--tag", "ops"],
     "triage": [
