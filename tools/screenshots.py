@@ -3,7 +3,6 @@
 It uses the system's Chromium, and writes the page of the documents that shows them all.
 """
 
-import json
 import os
 import sys
 import tempfile
@@ -27,10 +26,10 @@ def main() -> None:
     HERE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="lamp-pictures-") as folder:
         town = demo_city.build(Path(folder) / "lantern-street")
-        with up(town), sync_playwright() as playwright, launched(playwright) as browser:
+        with up(town) as link, sync_playwright() as playwright, launched(playwright) as browser:
             demo_city.live(town)
             context = browser.new_context()
-            context.new_page().goto(town.link())
+            context.new_page().goto(link)
             state: Any = context.storage_state()
 
             @contextmanager
@@ -54,13 +53,12 @@ def addresses(town: Town) -> dict[str, str]:
     """Every page of the console, by the name of its picture."""
 
     def newest(automation: str) -> str:
-        found = town.lamp("run", "list", "--automation", automation, "--limit", "1", "--json")
-        return str(json.loads(found)[0]["id"])
+        return str(town.read(f"/runs?automation={automation}&limit=1")["data"][0]["id"])
 
-    item = json.loads(town.lamp("inbox", "list", "--json"))[0]["id"]
-    delivery = json.loads(town.lamp("delivery", "list", "--json"))[0]["id"]
-    bulk = json.loads(town.lamp("bulk", "list", "--json"))[0]["id"]
-    bead = json.loads(town.lamp("bead", "list", "--json"))[0]["id"]
+    item = town.read("/inbox")["data"][0]["id"]
+    delivery = town.read("/deliveries")["data"][0]["id"]
+    bulk = town.read("/bulk-actions")["data"][0]["id"]
+    bead = town.read("/beads")["data"][0]["id"]
     return {
         "home": "/",
         "inbox": "/inbox",
