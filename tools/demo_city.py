@@ -3,7 +3,6 @@
 Its agent program is a script under the name of a preset's program: what it prints and reports goes the ordinary way.
 """
 
-import json
 import random
 import subprocess
 import sys
@@ -52,54 +51,26 @@ start_command = "sh -c 'echo Walking Lantern Street: 12 lamps, all lit.; while r
 name = "archivist"
 start_command = "sh -c 'echo cannot open the archive >&2; exit 4'"
 """
-MADE: dict[str, list[str]] = {
-    "nightly-tests": [
-        "--exec",
-        TESTS,
-        "--daily",
-        "02:30",
-        "--description",
-        "The whole suite against main",
-        "--owner",
-        "ada",
-        "--tag",
-        "ci",
-    ],
-    "nightly-import": ["--exec", IMPORT, "--daily", "04:00", "--description", "Orders from the shop's export"],
-    "sweep-branches": ["--exec", "echo removed 3 merged branches", "--weekly", "mon 06:00"],
-    "backup": ["--exec", "echo 412 MB written", "--hourly", ":15", "--owner", "ops", "--tag", "ops"],
-    "triage": [
-        "--prompt",
-        "Sort the new issues",
-        "--preset",
-        "claude",
-        "--mode",
-        "full_access",
-        "--weekly",
-        "mon 09:00",
-    ],
-    "upgrade-deps": [
-        "--prompt",
-        "Plan the upgrade",
-        "--preset",
-        "claude",
-        "--mode",
-        "full_access",
-        "--manual",
-        "--approve",
-        "plan",
-    ],
-    "review": [
-        "--prompt",
-        "Review open pull requests",
-        "--preset",
-        "claude",
-        "--mode",
-        "full_access",
-        "--daily",
-        "08:00",
-    ],
-    "release-notes": ["--prompt", "Write the release notes", "--preset", "claude", "--mode", "full_access", "--manual"],
+_AGENT = {"preset": "claude", "mode": "full_access"}
+MADE: dict[str, dict[str, Any]] = {
+    "nightly-tests": {"exec": TESTS, "description": "The suite on main", "owner": "ada", "tags": ["ci"]},
+    "nightly-import": {"exec": IMPORT, "timeout": "1h", "description": "Orders from the shop's export"},
+    "sweep-branches": {"exec": "echo removed 3 merged branches"},
+    "backup": {"exec": "echo 412 MB written", "owner": "ops", "tags": ["ops"]},
+    "triage": {"agent": _AGENT | {"prompt": "Sort the new issues"}, "description": "What came in since yesterday"},
+    "upgrade-deps": {"agent": _AGENT | {"prompt": "Plan the upgrade"}, "approve": "plan"},
+    "review": {"agent": _AGENT | {"prompt": "Review open pull requests"}, "tags": ["ci"]},
+    "digest": {"agent": _AGENT | {"prompt": "Write a digest of the week"}, "enabled": False},
+    "release-notes": {"agent": _AGENT | {"prompt": "Write the release notes"}},
+}
+FIRES: dict[str, dict[str, Any]] = {
+    "nightly-tests": {"cadence": "daily", "hour": 2, "minute": 30},
+    "nightly-import": {"cadence": "daily", "hour": 4, "minute": 0},
+    "sweep-branches": {"cadence": "weekly", "weekday": 0, "hour": 6, "minute": 0},
+    "backup": {"cadence": "hourly", "minute": 15},
+    "triage": {"cadence": "weekly", "weekday": 0, "hour": 9, "minute": 0},
+    "digest": {"cadence": "weekly", "weekday": 4, "hour": 15, "minute": 0},
+    "review": {"cadence": "daily", "hour": 8, "minute": 0},
 }
 HISTORY = {"nightly-tests": 1, "nightly-import": 1, "backup": 24, "review": 1, "triage": 2, "sweep-branches": 1}
 """How many runs of an automation there were on each day."""
@@ -123,18 +94,21 @@ ROLLUP_ROWS = """
 
 
 def build(root: Path) -> Town:
-    """Files, automations and history; nothing runs yet."""
+    """Its files; nothing runs yet."""
     command = [sys.executable, "-m", "lamplighter", "init", str(root), "--name", "lantern-street"]
     subprocess.run(command, check=True, capture_output=True)
     (root / "city.toml").write_text(CITY)
     stand_in(root)
-    town = Town(root)
-    for name, words in MADE.items():
-        where = ["--path", str(root)] if "--prompt" in words else []
-        town.lamp("automation", "create", name, *words, *where)
-    town.lamp("automation", "create", "digest", "--template", "weekly-digest", "--path", str(root))
-    remember(root)
-    return town
+    return Town(root)
+
+
+def make(town: Town) -> None:
+    for name, keys in MADE.items():
+        gate = {"gate": "schedule", **FIRES[name]} if name in FIRES else {"gate": "manual"}
+        body = {"name": name, **gate, **keys}
+        if "agent" in keys:
+            body["agent"] = keys["agent"] | {"path": str(town.root)}
+        town.ask("/automations", body)
 
 
 def remember(root: Path) -> None:
@@ -152,7 +126,7 @@ def remember(root: Path) -> None:
                     )
                     if begun > now - timedelta(minutes=10):
                         continue
-                    one, agent = named[name], "--prompt" in MADE[name]
+                    one, agent = named[name], "agent" in MADE[name]
                     took = timedelta(seconds=chance.uniform(60, 400) if agent else chance.uniform(1, 40))
                     odds = {"nightly-tests": 0.25, "backup": 0.02}.get(name, 0.05)
                     state = "failed" if chance.random() < odds else "succeeded"
@@ -183,7 +157,9 @@ def remember(root: Path) -> None:
 
 
 def live(town: Town) -> None:
-    """What is under way, and what needs a person."""
+    """What happened, what is under way, and what needs a person."""
+    make(town)
+    remember(town.root)
     for name in ("triage", "release-notes", "upgrade-deps", "nightly-tests", "nightly-import", "review"):
         town.run(name)
     proof = town.connect("shop")
@@ -191,16 +167,16 @@ def live(town: Town) -> None:
     for number in (1041, 1042, 1043):
         town.deliver("shop", proof, {"title": f"Order {number}", "order": {"number": number, "total": "19.90"}})
     for title in ("Trim the wicks in Lantern Street", "Replace the glass of lamp 7", "Count the matches"):
-        town.lamp("bead", "create", title)
-    town.lamp("view", "save", "Failed this week", "--query", "state:failed since:7d")
+        town.ask("/beads", {"title": title})
+    town.ask("/views", {"name": "Failed this week", "query": "state:failed since:7d"})
     wait_for(town, 4)
-    town.lamp("run", "retry", "--query", "state:failed automation:nightly-tests since:1h")
+    town.ask("/bulk-actions", {"action": "retry", "q": "state:failed automation:nightly-tests since:1h"})
 
 
 def wait_for(town: Town, items: int) -> None:
     """Until so many items are in the inbox."""
     for _ in range(120):
-        if len(json.loads(town.lamp("inbox", "list", "--json"))) >= items:
+        if len(town.read("/inbox")["data"]) >= items:
             return
         time.sleep(1)
     raise AssertionError("what needs a person did not come up")

@@ -65,8 +65,8 @@ def _waited(run: RunDetail, now: datetime) -> Iterator[str]:
         yield f"It is ready and waits: {run.waits_for}{until}."
     elif run.state in {RunState.QUEUED, RunState.ENRICHING, RunState.READY}:
         yield f"No worker has taken it up yet; it waits for {_span(now - run.created_at)}."
-    elif run.started_at and (run.started_at - run.created_at).total_seconds() >= 1:
-        yield f"It waited {_span(run.started_at - run.created_at)} for its start."
+    elif run.started_at:
+        yield f"It was taken up in {_span(run.started_at - run.created_at)}."
 
 
 def _where(run: RunDetail) -> Iterator[str]:
@@ -101,8 +101,8 @@ def _ended(run: RunDetail) -> Iterator[str]:
     if run.state in ACTIVE:
         return
     last = next((one for one in reversed(run.events) if one.to_state == run.state.value), None)
-    own = last is None or last.actor in {"worker", "finalizer"} or last.actor.startswith("run:")
-    by = "" if own or last is None else f", by {last.actor}"
+    by_person = last is not None and (last.type == "manual_resolution" or run.state is RunState.CANCELED)
+    by = f", by {last.actor}" if last is not None and by_person else ""
     code = f"; its command ended with exit code {run.exit_code}" if run.exit_code is not None else ""
     why = run.reason if run.reason and run.reason != run.state.value else ""
     yield f"It {said(run.state)}{f' ({why})' if why else ''}{by}{code}."
