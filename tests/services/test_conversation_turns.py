@@ -14,8 +14,6 @@ from lamplighter.services.context import acting
 from lamplighter.services.runs import continuing, review
 from lamplighter.services.runs.continuing import AlreadyAnswered, NoConversation, NotAsking
 
-QUESTION = {"outcome": "needs_human", "question": "Which lamp?"}
-
 
 @pytest.fixture
 def run(city: City) -> str:
@@ -88,7 +86,7 @@ def test_a_question_is_answered_once_and_nothing_else_is_asked(city: City, run: 
     running(city, run)
     with pytest.raises(NotAsking):
         city.run(continuing.answer, run, "the east one", ctx=city.context)
-    complete(city, a_completion(run, **QUESTION))
+    complete(city, a_completion(run, outcome="needs_human"))
     assert city.get(run).state is RunState.NEEDS_HUMAN
     with pytest.raises(UsageError):
         city.run(continuing.answer, run, "  ", ctx=city.context)
