@@ -67,7 +67,7 @@ class BeforeStart:
     not_working: tuple[Login, ...] = field(default=())
 
 
-@dataclass(frozen=True)
+@record
 class LookedUp:
     """Where a run works, or what a model is asked for it; `before` is None while that is open."""
 
