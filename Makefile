@@ -80,6 +80,7 @@ APT := $$(test "$$(id -u)" = 0 || echo sudo) apt-get -qq -o DPkg::Lock::Timeout=
 debian = sh tools/again.sh $(APT) update && sh tools/again.sh $(APT) install -y $(1) >/dev/null
 
 $(BIN)/.installed: pyproject.toml | $(BIN)/python
+	@echo "Installing Lamplighter into $(VENV), once; this takes a minute or less."
 	@$(PIP) -e '.[postgres,terminal]'
 	@touch $@
 

@@ -159,8 +159,8 @@ def up(town: Town) -> Iterator[str]:
     try:
         link = ""
         for line in process.stdout or ():
-            if line.startswith("Console:"):
-                link = line.split()[1]
+            if "/sign-in/" in line:
+                link = line.strip()
             if line.startswith("Stop:"):
                 break
         assert link, "lamp up did not print the console's address"

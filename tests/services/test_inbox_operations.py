@@ -45,6 +45,26 @@ def question(city: City) -> str:
     return run
 
 
+def test_pages_of_the_inbox_follow_one_another_in_its_order(city: City, question: str) -> None:
+    for kind in (Kind.FAILED, Kind.TIMED_OUT):
+        city.advance(minutes=1)
+        CAUSES[kind].arise(city)
+    whole = [one.id for one in city.do(queries.LIST, queries.ListInbox())]
+    assert len(whole) == 3
+    pages, before = [], None
+    while page := city.do(queries.LIST, queries.ListInbox(before=before, limit=1)):
+        before = page[-1].id
+        pages.append(before)
+    assert pages == whole
+    assert [one.kind for one in city.do(queries.LIST, queries.ListInbox(kind=Kind.TIMED_OUT, limit=1))] == [
+        Kind.TIMED_OUT
+    ]
+    for one in whole:
+        ask(city, operations.DISMISS, operations.DismissItem(one))
+    [found] = city.do(queries.LIST, queries.ListInbox(Shown.SETTLED, kind=Kind.NEEDS_HUMAN, limit=1))
+    assert found.kind is Kind.NEEDS_HUMAN, "of a kind there is few: other pages are looked at too"
+
+
 def test_a_claim_is_one_persons_and_anyone_can_let_go_of_it(city: City, question: str) -> None:
     assert ask(city, runs.CLAIM_RUN, runs.ClaimRun(question), "ada", Role.MEMBER).assigned_to == "ada"
     with pytest.raises(people.AlreadyClaimed, match="claimed by ada"):

@@ -109,7 +109,10 @@ EVENT_TYPES: Mapping[str, EventType] = {
          "trigger": "`id`, `kind` and `event_id` of what fired it", "slot": "of a schedule",
          "due_at": "when it was due", "reason": "why, in words"},
     ),
-    "automation.needs_human": EventType("a run ended and asks for a person", "automation", _ENDED),
+    "automation.needs_human": EventType(
+        "a run ended and asks for a person", "automation",
+        _ENDED | {"question": "what it asks: `text`, and where there are any `choices`"},
+    ),
     "automation.noted": EventType(
         "notes for its next runs were written", "automation", {"version": "which", "bytes": "how long they are"}
     ),

@@ -12,6 +12,7 @@ from lamplighter.domain.automations.model import AgentAction
 from lamplighter.domain.events import Event
 from lamplighter.domain.runs.model import TERMINAL, Run, RunState
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, Need, read
@@ -121,7 +122,7 @@ class By(StrEnum):
     MODEL = "model"
 
 
-@dataclass(frozen=True)
+@record
 class ShowCost:
     """What runs cost in the last days: by day, by automation or by model.
 
@@ -133,7 +134,7 @@ class ShowCost:
     automation: str | None = given("Only the runs of this automation.", default=None)
 
 
-@dataclass(frozen=True)
+@record
 class CostLine:
     key: str
     """The day, the automation or the model; empty where the model is not known."""
@@ -147,7 +148,7 @@ class CostLine:
     outcomes: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@record
 class CostView:
     by: By
     since: str
@@ -200,7 +201,7 @@ def show_cost(tx: Tx, ask: ShowCost, ctx: Context) -> CostView:
     return CostView(ask.by, days[0].isoformat(), days[-1].isoformat(), lines, total.line("total"))
 
 
-@dataclass(frozen=True)
+@record
 class ShowStrip:
     """How the runs of the last days ended: for each automation and day, how many with which outcome."""
 
@@ -209,7 +210,7 @@ class ShowStrip:
     among: Sequence[str] = given("Only these automations; every one is answered, also without runs.", default=())
 
 
-@dataclass(frozen=True)
+@record
 class StripDay:
     day: str
     """Such as 2026-03-01."""
@@ -217,7 +218,7 @@ class StripDay:
     outcomes: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@record
 class StripView:
     automation: str
     days: list[StripDay]

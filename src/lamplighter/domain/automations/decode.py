@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +23,7 @@ from lamplighter.domain.automations.policies import Budget, Policies
 from lamplighter.domain.automations.reading import Problem, Reader
 from lamplighter.domain.automations.shape import flattened, shape_key
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import zone_named
 
 LONGEST_NAME = 200
@@ -45,7 +45,7 @@ MOST_TAGS = 10
 _TAG = re.compile(r"[\w./-]{1,30}")
 
 
-@dataclass(frozen=True)
+@record
 class Origin:
     """Where a definition comes from; for a file, its directory gives the automation's name, and its layer the rig."""
 
@@ -55,7 +55,7 @@ class Origin:
     path: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Invalid:
     """A definition that is not valid, with all its problems."""
 
@@ -64,6 +64,9 @@ class Invalid:
 
     def __str__(self) -> str:
         return f"automation `{self.name}`: " + "; ".join(map(str, self.problems))
+
+
+_FILE_KEYS = {"exec", "formula", "agent", "gate"}
 
 
 def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid:
@@ -84,7 +87,7 @@ def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid
 def decode_json(body: Mapping[str, Any], origin: Origin, *, now: datetime | None = None) -> Automation | Invalid:
     """Decode the keys of a file, or the shape that interfaces show. With `now`, a `once` time must not have passed."""
     decoded = _decode(Reader(flattened(body), ""), origin, now=now)
-    if isinstance(decoded, Invalid) and "action" in body:
+    if isinstance(decoded, Invalid) and ("action" in body or not _FILE_KEYS & body.keys()):
         return Invalid(decoded.name, tuple(Problem(shape_key(one.key, body), one.message) for one in decoded.problems))
     return decoded
 
@@ -131,6 +134,8 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     _check_spoken(table, action, triggers, policies)
     _check_verify(table, action, policies)
     _check_approve(table, action, policies)
+    if policies.notify.thread is not None and action is not None and not isinstance(action, AgentAction):
+        table.problem("notify", f"`thread` goes with `agent` only; `{action.kind}` says nothing")
     if policies.budget != Budget() and isinstance(action, Exec | Formula) and not table.tolerant:
         table.problem("budget", f"goes with `agent` only; `{action.kind}` has its `timeout`")
     description = table.raw("description")

@@ -165,7 +165,7 @@ def shape_key(key: str, body: Mapping[str, Any]) -> str:
     if first == "gate":
         return "triggers"
     if first == "exec":
-        return "action.command"
+        return "action.command" if "action" in body else "action"
     if first == "agent":
         return f"action.{rest}" if rest else "action"
     if first in {"formula", "pool", "vars"}:

@@ -1,7 +1,7 @@
 """Inbox items: what needs a person, in one sentence, with the command that would mend it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -98,7 +98,7 @@ class InboxItem:
         return self.kind in OF_RUNS
 
 
-@dataclass(frozen=True)
+@record
 class Need:
     """Something that needs a person, as whoever finds it describes it; `at` is when it began.
 
@@ -118,7 +118,7 @@ class Need:
                          last_run=self.run)  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class Folded:
     """The runs an item stands for, together."""
 
@@ -161,11 +161,13 @@ def sentence(item: InboxItem) -> str:  # noqa: C901, PLR0911, PLR0912  a table o
     why = f": {told['error']}" if told.get("error") else ""
     match item.kind:
         case Kind.NEEDS_HUMAN if told.get("plan"):
-            return _ended(f"A run of {name} has a plan that waits for approval: {told.get('question', '')}")
+            return _ended(f"{name} has a plan that waits for approval: {told.get('question', '')}")
+        case Kind.NEEDS_HUMAN if told.get("question"):
+            return _ended(f"{name} asks: {told['question']}")
         case Kind.NEEDS_HUMAN:
-            return _ended(f"A run of {name} asks for a person{': ' + told['question'] if told.get('question') else ''}")
+            return f"A run of {name} ended and asks for a person."
         case Kind.FAILED:
-            reason = f" ({told['reason']})" if told.get("reason") else ""
+            reason = f" ({_spoken(told['reason'])})" if told.get("reason") else ""
             return _ended(f"{name} failed{_times(item.count)}{reason}{why}")
         case Kind.TIMED_OUT:
             return _ended(f"{name} ran out of time{_times(item.count)}{why}")

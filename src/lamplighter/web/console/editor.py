@@ -163,6 +163,7 @@ POLICIES: Sequence[tuple[str, Sequence[Field]]] = (
         (
             Field("notify.to", "Destinations", "list", "separated by commas; the city's when left empty"),
             Field("notify.on", "Of which ends", "list", "such as failed, needs_human"),
+            Field("notify.thread", "Its threads in Slack", hint="a channel such as slack:C0123456789; for agents"),
             Field("notify.after", "After so many failures", "number", "0: as the city says"),
         ),
     ),
