@@ -92,7 +92,7 @@ def served(root: Path) -> Iterator[tuple[str, int]]:
     )  # fmt: skip
     try:
         said = iter(process.stdout or ())
-        yield next(line for line in said if line.startswith("Console:")).split()[1], process.pid
+        yield next(line for line in said if "/sign-in/" in line).strip(), process.pid
     finally:
         process.terminate()
         process.wait(timeout=120)
