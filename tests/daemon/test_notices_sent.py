@@ -16,7 +16,7 @@ from standardwebhooks import Webhook
 from lamplighter.adapters.notices.messenger import CityMessenger
 from lamplighter.adapters.notices.webhook import signed
 from lamplighter.daemon.inbox import InboxKeeper
-from lamplighter.daemon.pipeline.notices import Places
+from lamplighter.daemon.pipeline.under_way import Places
 from lamplighter.domain.city.sections import Destination, Notifications
 from lamplighter.domain.inbox.items import Kind
 from lamplighter.domain.inbox.notices import Notice, NoticeState

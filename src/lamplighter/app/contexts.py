@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.kit.errors import Conflict, NotFound, UsageError
 from lamplighter.kit.nearest import full_stop
 from lamplighter.kit.records import record
@@ -97,8 +98,6 @@ def read(env: Mapping[str, str]) -> Contexts:
 
 def change(env: Mapping[str, str], how: Callable[[Contexts], Contexts]) -> Contexts:
     """Change the file, one process at a time. Raises what `how` and `read` raise."""
-    from lamplighter.adapters.files.atomic import write_atomically
-
     file = file_of(env)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:

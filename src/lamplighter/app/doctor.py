@@ -21,6 +21,7 @@ from lamplighter.app.controller_view import died_at
 from lamplighter.app.doctor_automations import CHECK, MOST_TOLD, automations
 from lamplighter.app.doctor_programs import machine, programs, scripts
 from lamplighter.app.doctor_secrets import secrets
+from lamplighter.app.doctor_slack import slack
 from lamplighter.app.live_owners import nodes_of
 from lamplighter.app.membership import place_of
 from lamplighter.app.wiring import OpenCity
@@ -49,8 +50,8 @@ def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
     if not city.paths.runtime.is_dir():
         city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
-        _structure, _config, _store, secrets, _clock, _controller, _nodes, _outbox, _formulas, automations, _rigs,
-        _beads, scripts, programs, machine, _disk,
+        _structure, _config, _store, secrets, _clock, _controller, _nodes, _outbox, slack, _formulas, automations,
+        _rigs, _beads, scripts, programs, machine, _disk,
     ]  # fmt: skip
     found: list[Finding] = []
     for check in checks:

@@ -22,6 +22,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+NOT_HERE = {
+    "org": "There is no command `org`: members belong to one city each, and no organization has several cities. "
+    "`lamp member list` shows those of this city.",
+    "serve": "There is no command `serve`: each city serves its own API and console, by `lamp up`.",
+}
+"""What people look for and this program does not have."""
 ONLY_HERE = {
     "init": "it makes a city on this machine",
     "up": "it runs a city on this machine",
@@ -131,8 +137,10 @@ class LampGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            known = self.list_commands(ctx)
-            raise click.UsageError(f"There is no command `{name}`{did_you_mean(name, known)}", ctx) from None
+            why = NOT_HERE.get(name) if ctx.parent is None else None
+            if why is None:
+                why = f"There is no command `{name}`{did_you_mean(name, self.list_commands(ctx))}"
+            raise click.UsageError(why, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading any of the lazy ones."""

@@ -7,6 +7,7 @@ import click
 
 from lamplighter.cli import words
 from lamplighter.domain.automations.spoken_reasons import said
+from lamplighter.domain.sessions.crashes import signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ class Narrator:
         if event.type == "agent.crashed":
             self._failed.add(event.subject or "")
             status = _of(event, "exit_status")
-            return f" (exit status {status})" if status is not None else ""
+            by = signal_name(status)
+            return f": {by}" if by is not None else f" (exit status {status})" if status is not None else ""
         return f": {event.message}" if event.message else ""
 
     def _began(self, event: "Event") -> tuple[str, str | None, str] | None:

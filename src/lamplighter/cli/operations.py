@@ -185,16 +185,17 @@ def _parameter(one: "Field[Any]", hint: Any) -> click.Parameter:
         bounded = click.FloatRange if kind is click.FLOAT else Whole
         kind = bounded(facts["least"], facts["most"])
     numbered = isinstance(usual, (int, float))
+    shown: dict[str, Any] = {"default": usual} if numbered else {}  # a default of None would pass for a value
     return click.Option(
         [f"--{_flag(one.name)}", one.name],
         required=needed,
         multiple=many,
         type=kind,
-        default=usual if numbered else None,
         show_default=numbered,
         metavar=facts.get("metavar"),
         help=facts.get("help"),
         shell_complete=complete,
+        **shown,
     )
 
 

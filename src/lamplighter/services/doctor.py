@@ -87,7 +87,8 @@ async def _modes(host: "Host") -> list[Finding]:
 
 def _quarantined(agent: "AgentView") -> Finding:
     name, until = shlex.quote(agent.name), rfc3339(agent.quarantined_until) if agent.quarantined_until else ""
-    told = f"Agent {agent.name} was started too often and is quarantined until {until}."
+    why = agent.reason.removesuffix(".") or "started too often"
+    told = f"Agent {agent.name} is quarantined until {until}: {why}."
     advice = f"`lamp agent show {name}` tells its ends; `lamp agent unquarantine {name}` has it started again."
     return Finding("agents", Level.PROBLEM, told, advice)
 

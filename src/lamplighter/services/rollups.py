@@ -207,6 +207,7 @@ class ShowStrip:
 
     name: str | None = given("Only this automation; NAME:rig:RIG for one of a rig.", default=None, positional=True)
     days: int = given("How many days, today included.", default=14, least=1, most=MOST_DAYS)
+    among: Sequence[str] = given("Only these automations; every one is answered, also without runs.", default=())
 
 
 @record
@@ -227,11 +228,21 @@ class StripView:
 def show_strip(tx: Tx, ask: ShowStrip, ctx: Context) -> list[StripView]:
     zone = ctx.rules.zone
     days = _days(ctx.now, zone, ask.days)
-    found: dict[str, dict[date, dict[str, int]]] = {} if ask.name is None else {ask.name: {}}
+    names = list(ask.among) or ([] if ask.name is None else [ask.name])
+    found: dict[str, dict[date, dict[str, int]]] = {name: {} for name in names}
+    if ask.among:
+        begins = [_begins(day, zone) for day in days]
+        for name, outcome, number, runs in tx.rollups.days_of(ask.among, begins):
+            found[name].setdefault(days[number], {})[outcome] = runs
+        return [_strip(name, days, of) for name, of in sorted(found.items())]
     for row in tx.rollups.since(_begins(days[0], zone), automation=ask.name):
         outcomes = found.setdefault(row.automation, {}).setdefault(_day(row, zone), {})
         outcomes[row.outcome] = outcomes.get(row.outcome, 0) + row.runs
-    return [StripView(name, [_strip_day(day, of.get(day, {})) for day in days]) for name, of in sorted(found.items())]
+    return [_strip(name, days, of) for name, of in sorted(found.items())]
+
+
+def _strip(name: str, days: Sequence[date], of: Mapping[date, Mapping[str, int]]) -> StripView:
+    return StripView(name, [_strip_day(day, of.get(day, {})) for day in days])
 
 
 def _strip_day(day: date, outcomes: Mapping[str, int]) -> StripDay:

@@ -40,6 +40,10 @@ _OF_CONVERSATION = (
 _OF_AGENT = (*_OF_CONVERSATION, "model", "mode", "effort")
 _BAD_IN_NAME = re.compile(r"[/:\\\x00-\x1f\x7f]")
 
+LONGEST_OWNER = 80
+MOST_TAGS = 10
+_TAG = re.compile(r"[\w./-]{1,30}")
+
 
 @record
 class Origin:
@@ -62,6 +66,9 @@ class Invalid:
         return f"automation `{self.name}`: " + "; ".join(map(str, self.problems))
 
 
+_FILE_KEYS = {"exec", "formula", "agent", "gate"}
+
+
 def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid:
     """Decode a file; `tree` is a whole `automation.toml`, with its one `[automation]` table."""
     whole = Reader(tree, "")
@@ -80,7 +87,7 @@ def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid
 def decode_json(body: Mapping[str, Any], origin: Origin, *, now: datetime | None = None) -> Automation | Invalid:
     """Decode the keys of a file, or the shape that interfaces show. With `now`, a `once` time must not have passed."""
     decoded = _decode(Reader(flattened(body), ""), origin, now=now)
-    if isinstance(decoded, Invalid) and "action" in body:
+    if isinstance(decoded, Invalid) and ("action" in body or not _FILE_KEYS & body.keys()):
         return Invalid(decoded.name, tuple(Problem(shape_key(one.key, body), one.message) for one in decoded.problems))
     return decoded
 
@@ -95,6 +102,19 @@ def decode_snapshot(body: Mapping[str, Any]) -> Automation:
     if isinstance(decoded, Invalid):
         raise ValueError(str(decoded))  # noqa: TRY004  it is the value that is wrong, not its type
     return decoded
+
+
+def _tags(table: Reader) -> tuple[str, ...]:
+    found = table.raw("tags")
+    if found is None:
+        return ()
+    fits = isinstance(found, list | tuple) and len(found) <= MOST_TAGS
+    if not fits or not all(isinstance(one, str) and _TAG.fullmatch(one) for one in found):
+        table.problem(
+            "tags", f"takes a list of at most {MOST_TAGS} words of letters, digits and `-_./`, such as `nightly`"
+        )
+        return ()
+    return tuple(dict.fromkeys(found))
 
 
 def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automation | Invalid:
@@ -114,11 +134,17 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     _check_spoken(table, action, triggers, policies)
     _check_verify(table, action, policies)
     _check_approve(table, action, policies)
+    if policies.notify.thread is not None and action is not None and not isinstance(action, AgentAction):
+        table.problem("notify", f"`thread` goes with `agent` only; `{action.kind}` says nothing")
     if policies.budget != Budget() and isinstance(action, Exec | Formula) and not table.tolerant:
         table.problem("budget", f"goes with `agent` only; `{action.kind}` has its `timeout`")
     description = table.raw("description")
     if description is not None and not isinstance(description, str):
         table.problem("description", "takes a text in quotes")
+    owner = table.raw("owner")
+    if owner is not None and (not isinstance(owner, str) or len(owner) > LONGEST_OWNER):
+        table.problem("owner", f"takes a name in quotes, of at most {LONGEST_OWNER} characters")
+    tags = _tags(table)
     enabled = table.flag("enabled", default=True)
     timezone = table.text("timezone")
     if timezone is not None:
@@ -127,7 +153,18 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     if table.problems or action is None:
         return Invalid(name, tuple(table.problems))
     return Automation(
-        name, action, triggers, rig, description or "", enabled, timezone, policies, origin.source, origin.path
+        name,
+        action,
+        triggers,
+        rig,
+        description or "",
+        enabled,
+        timezone,
+        policies,
+        origin.source,
+        origin.path,
+        owner or "",
+        tags,
     )
 
 

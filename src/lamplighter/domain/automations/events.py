@@ -76,10 +76,6 @@ def type_matches(pattern: str, event_type: str) -> bool:
     return pattern == event_type
 
 
-def delivery_matches(gate: Webhook, event_type: str, payload: Mapping[str, Any]) -> bool:
-    return not undelivered(gate, event_type, payload, {})
-
-
 def undelivered(gate: Webhook, event_type: str, payload: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
     """Which rule of the trigger keeps a delivery from it, in words; empty if none does.
 

@@ -193,6 +193,9 @@ class Automation:
     policies: Policies = field(default_factory=Policies)
     source: str = "api"
     path: str | None = None
+    owner: str = ""
+    """Who answers for it, as people write it."""
+    tags: tuple[str, ...] = ()
 
     @property
     def scoped_name(self) -> str:

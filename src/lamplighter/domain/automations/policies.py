@@ -75,12 +75,14 @@ class Budget:
 class Notify:
     """Which destinations are told of it, of which ends of runs, and from how many failures on.
 
-    Without `to` those of the city; `inbox` and `none` tell nobody. `after` 0 is what the city says.
+    Without `to` those of the city; `inbox` and `none` tell nobody. `after` 0 is what the city says. `thread` is a
+    channel of Slack in which each run of an agent has a thread of its own.
     """
 
     to: tuple[str, ...] = ()
     on: tuple[str, ...] = NOTIFY_ON
     after: int = 0
+    thread: str | None = None
 
 
 @record

@@ -13,13 +13,13 @@ from lamplighter.kit.records import record
 
 @record
 class Known:
-    """What there is to be named. `formula` says what is wrong with a formula as a rig sees it; empty if nothing is."""
+    """What there is to be named. `formula` says why an action's formula cannot be cooked, as a rig sees it; else empty."""
 
     configurations: Collection[str]
     presets: Collection[str]
     rigs: Collection[str]
     pools: Collection[str]
-    formula: Callable[[str, str | None], str]
+    formula: Callable[[Formula, str | None], str]
     connections: Mapping[str, Provider] = field(default_factory=dict)
     """Where deliveries come in, each with its provider."""
     secrets: Collection[str] = ()
@@ -52,7 +52,7 @@ def _unknown(automation: Automation, known: Known) -> Iterator[Problem]:
         yield Problem("rig", f"there is no rig `{rig}`{did_you_mean(rig, known.rigs)}")
         return
     if isinstance(action, Formula):
-        wrong = known.formula(action.formula, rig)
+        wrong = known.formula(action, rig)
         if wrong:
             yield Problem("formula", wrong)
     elif isinstance(action, AgentAction):

@@ -66,6 +66,13 @@ class AlreadyDone:
 
 
 @record
+class InDoubt:
+    """Send nothing: as many tries as may arrive are in doubt, and the destination cannot be asked."""
+
+    effect: Effect
+
+
+@record
 class Found:
     result: Mapping[str, Any]
 
@@ -77,7 +84,12 @@ class Absent:
 
 @record
 class CannotAsk:
-    """The destination cannot be asked whether an earlier try arrived."""
+    """The destination cannot be asked whether an earlier try arrived.
+
+    `at_most` is how often it may arrive there; None where a receiver tells a repeat from the first by itself.
+    """
+
+    at_most: int | None = None
 
 
 Answer = Found | Absent | CannotAsk
@@ -97,13 +109,17 @@ def begin(before: Effect | None, new: Effect) -> Send | LookUp | AlreadyDone:
     return AlreadyDone(before) if before.state is EffectState.DONE else LookUp(before)
 
 
-def after_look_up(effect: Effect, answer: Answer, now: datetime) -> Send | AlreadyDone:
-    """The step after a look-up. If the destination cannot be asked, send again (at least once) and record the doubt."""
+def after_look_up(effect: Effect, answer: Answer, now: datetime) -> Send | AlreadyDone | InDoubt:
+    """The step after a look-up. If the destination cannot be asked, send again and record the doubt, as long as it
+    cannot have arrived too often by that.
+    """
     match answer:
         case Found(result):
             return AlreadyDone(done(effect, result, now))
         case Absent():
             return Send(replace(effect, tries=effect.tries + 1))
+        case CannotAsk(at_most) if at_most is not None and effect.doubts + 1 >= at_most:
+            return InDoubt(effect)
         case CannotAsk():
             return Send(replace(effect, tries=effect.tries + 1, doubts=effect.doubts + 1))
 

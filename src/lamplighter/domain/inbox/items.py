@@ -81,11 +81,17 @@ class InboxItem:
     settled_by: str | None = None
     settled_how: str = ""
     told: str = ""
+    snoozed_count: int | None = None
+    """It is shown again as soon as it has happened so often, however long it would be hidden otherwise."""
+    settled_why: str = ""
+    """What the person said who dismissed it."""
 
     def shown(self, now: datetime) -> Shown:
         if self.state is State.SETTLED:
             return Shown.SETTLED
-        return Shown.SNOOZED if self.snoozed_until is not None and self.snoozed_until > now else Shown.OPEN
+        hidden = self.snoozed_until is not None and self.snoozed_until > now
+        recurred = self.snoozed_count is not None and self.count >= self.snoozed_count
+        return Shown.SNOOZED if hidden and not recurred else Shown.OPEN
 
     @property
     def of_runs(self) -> bool:
@@ -120,6 +126,22 @@ class Folded:
     first_at: datetime
     last_at: datetime
     last_run: str
+
+
+class NotDismissed(Conflict):
+    def __init__(self, item: "InboxItem") -> None:
+        super().__init__(
+            f"Inbox item {item.id} was not dismissed, so that it cannot be opened again.",
+            hint=f"`lamp inbox show {item.id}` says how it was settled.",
+        )
+
+
+class OpenAgain(Conflict):
+    def __init__(self, item: "InboxItem", other: "InboxItem") -> None:
+        super().__init__(
+            f"What inbox item {item.id} was about has opened item {other.id} since.",
+            hint=f"`lamp inbox show {other.id}` shows that one.",
+        )
 
 
 class NotOpen(Conflict):

@@ -46,6 +46,8 @@ class Turn:
     """Whether also a program that resumes its session is told where to read what set its run off."""
     instructs: bool = False
     """Whether also a program that resumes its session is told its instructions: they are not those it began with."""
+    begins: bool = False
+    """Whether nothing came before it."""
 
 
 FIRST = Turn()
@@ -92,7 +94,7 @@ def prompt(  # noqa: PLR0913  the blocks of a prompt
 
 
 def _earlier(turn: Turn, context_file: str | None) -> str:
-    if not turn.message:
+    if not turn.message or turn.begins:
         return ""
     told = "Earlier work on this was done in this directory, in a session that cannot be resumed."
     if not turn.files or context_file is None:

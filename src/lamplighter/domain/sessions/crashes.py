@@ -1,5 +1,6 @@
 """The history of a session's starts: how soon it may be started again, and when it is quarantined."""
 
+import signal
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -72,10 +73,22 @@ class SessionHistory:
 
 
 def end_cause(exit_status: int | None, output: str) -> str:
-    """Why a program ended, for people: its status, and the last line that it wrote."""
-    status = "" if exit_status is None else f" with status {exit_status}{_KNOWN_STATUSES.get(exit_status, '')}"
+    """Why a program ended, for people: its status or the signal, and the last line that it wrote."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return f"its program ended{status}" + (f": {lines[-1][:_LONGEST_LINE]}" if lines else "")
+    last = lines[-1][:_LONGEST_LINE] if lines else ""
+    name = signal_name(exit_status)
+    if name is not None:  # what it wrote before is not why it ended
+        return f"its program was ended by {name}" + (f"; the last it wrote: {last}" if last else "")
+    status = "" if exit_status is None else f" with status {exit_status}{_KNOWN_STATUSES.get(exit_status, '')}"
+    return f"its program ended{status}" + (f": {last}" if last else "")
+
+
+def signal_name(exit_status: int | None) -> str | None:
+    """Such as `SIGKILL` for 137, by which a shell tells it; None if no signal ended the program."""
+    try:
+        return None if exit_status is None else signal.Signals(exit_status - 128).name
+    except ValueError:
+        return None
 
 
 def starts_in_window(history: SessionHistory, limit: CrashLimit, now: datetime) -> tuple[datetime, ...]:

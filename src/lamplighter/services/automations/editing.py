@@ -197,10 +197,10 @@ def get(tx: Tx, scoped_name: str) -> AutomationRow:
     return row
 
 
-def pages(tx: Tx) -> Iterator[list[AutomationRow]]:
-    """All automations in order of their scoped names, as many at once as the store gives."""
+def pages(tx: Tx, rig: str | None = None) -> Iterator[list[AutomationRow]]:
+    """All automations, or those of a rig, in order of their scoped names, as many at once as the store gives."""
     after = ""
-    while page := tx.automations.page(after=after):
+    while page := tx.automations.page(after=after, rig=rig):
         yield page
         after = page[-1].scoped_name
 

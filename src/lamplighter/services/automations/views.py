@@ -57,6 +57,8 @@ class AutomationView:
     scoped_name: str
     rig: str | None
     description: str
+    owner: str | None
+    tags: Sequence[str]
     enabled: bool
     timezone: str | None
     source: str

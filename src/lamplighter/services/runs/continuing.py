@@ -18,6 +18,7 @@ from lamplighter.services.inbox.needs import PLAN
 from lamplighter.services.runs import budgets
 from lamplighter.services.runs.creating import add_run
 from lamplighter.services.runs.spoken import speaks_to
+from lamplighter.services.slack import following
 from lamplighter.store.messages import Message
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.trigger_events import TriggerEvent
@@ -211,6 +212,7 @@ def continue_run(  # noqa: PLR0913  what a run goes on with, and why
     tx.runs.add_event(NewRunEvent(before.id, ctx.now, CONTINUED, by, before.state, before.state, data))
     fact = {"run": before.id, "continued_by": new, "by": by}
     tx.events.append(ctx.event("run.continued", subject=before.automation, message=reason, payload=fact))
+    following.goes_on(tx, before.id, new, ctx)
     return tx.runs.get(new) or made
 
 
@@ -232,6 +234,7 @@ def take_up(tx: Tx, before: Run, new: Run, *, reason: str, ctx: Context) -> None
     tx.runs.add_event(NewRunEvent(before.id, ctx.now, CONTINUED, ctx.actor.name, before.state, before.state, data))
     fact = {"run": before.id, "continued_by": new.id, "by": ctx.actor.name}
     tx.events.append(ctx.event("run.continued", subject=before.automation, message=reason, payload=fact))
+    following.goes_on(tx, before.id, new.id, ctx)
 
 
 def hand_over(tx: Tx, before: Run, new: str) -> None:

@@ -11,7 +11,7 @@ from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.at_work import AGENT, LOOK_EVERY
 from lamplighter.domain.runs.model import MESSAGE, Run, RunState, Stage
 from lamplighter.domain.runs.prompt import prompt_key, session_key
-from lamplighter.domain.runs.target import How, Target, Wish
+from lamplighter.domain.runs.target import Ask, Candidate, How, Target, Wish, resolve
 from lamplighter.domain.sessions.logins import CHECK_EVERY, Login, Wait
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.records import record
@@ -22,6 +22,7 @@ from lamplighter.services.runs.bounds import HELD, Bounds, lock
 from lamplighter.services.runs.bounds import Wait as BoundsWait
 from lamplighter.services.runs.bounds import hold as keep_waiting
 from lamplighter.services.runs.ending import FALLBACK_TAKEN
+from lamplighter.services.slack import opening
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Tx
@@ -66,6 +67,15 @@ class BeforeStart:
     not_working: tuple[Login, ...] = field(default=())
 
 
+@record
+class LookedUp:
+    """Where a run works, or what a model is asked for it; `before` is None while that is open."""
+
+    target: Target | Ask
+    known: Mapping[str, Candidate]
+    before: BeforeStart | None = None
+
+
 def begin(  # noqa: PLR0913  a run, its target, who takes it and what bounds it
     tx: Tx,
     item: Item,
@@ -103,7 +113,16 @@ def begin(  # noqa: PLR0913  a run, its target, who takes it and what bounds it
             before, configuration=target.configuration, deadline_at=at, in_force=told, error="", lifts_at=None
         )
     mine = outbox.mine(tx, item)
-    return starting.begin(tx, mine, mine, before, worker, ctx.now, first=[resolved])
+    begun = starting.begin(tx, mine, mine, before, worker, ctx.now, first=[resolved])
+    if begun is not None:
+        opening.wanted(tx, begun, ctx)
+    return begun
+
+
+def look_up(tx: Tx, wish: Wish, row: Run) -> LookedUp:
+    known = configurations.candidates(tx)
+    target = resolve(wish, known)
+    return LookedUp(target, known, None if isinstance(target, Ask) else before_start(tx, target, row))
 
 
 def before_start(tx: Tx, target: Target, row: Run) -> BeforeStart:

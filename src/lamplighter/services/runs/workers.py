@@ -7,6 +7,7 @@ from typing import Any
 from lamplighter.domain.automations.model import ActionKind
 from lamplighter.domain.delivery.outbox import ItemKind
 from lamplighter.domain.delivery.reach import Reach
+from lamplighter.domain.runs import tracing
 from lamplighter.domain.runs.lease import claim
 from lamplighter.domain.runs.model import By, Moved, Mover, Run, RunState, move
 from lamplighter.kit.clock import rfc3339
@@ -82,7 +83,8 @@ def told(moved: Moved, data: Mapping[str, Any] | None = None) -> NewRunEvent:
 def said(row: Run, event: TriggerEvent | None) -> dict[str, Any]:
     """The trigger data of a run, in the form that its action reads from a file."""
     payload = dict((event.payload if event is not None else None) or {})
-    return {
+    trace = {tracing.HEADER: payload[tracing.HEADER]} if tracing.HEADER in payload else {}
+    return trace | {
         "automation": row.automation,
         "run": row.id,
         "trigger": {"id": row.trigger, "kind": row.trigger_kind},

@@ -147,7 +147,7 @@ class Login:
     somebody signs in. `ask` is a command that exits with 0 if there is a login, and prints what `denies` matches if
     there is none, without asking the provider: an older program, which does not know it, says neither. `says` are
     patterns in its errors, beside those that all programs have in common, and `exits` the exit statuses that mean a
-    missing login.
+    missing login. `frames` begins the lines of its text that only show the conversation.
     """
 
     sign_in: str
@@ -159,6 +159,7 @@ class Login:
     denies: str = ""
     says: tuple[str, ...] = ()
     exits: tuple[int, ...] = ()
+    frames: str = ""
 
 
 class Counts(StrEnum):
