@@ -150,7 +150,9 @@ def _notices(city: OpenCity, seen: _Seen) -> Iterator[Finding]:
     """Destinations that take no notices, and those that automations name and city.toml does not declare."""
     for one in seen.destinations:
         if one.state in {Health.FAILING, Health.DISABLED}:
-            told = f"Destination {one.name} takes no notices: {(one.last_error or 'no reason is on record').rstrip('.')}."
+            told = (
+                f"Destination {one.name} takes no notices: {(one.last_error or 'no reason is on record').rstrip('.')}."
+            )
             name = shlex.quote(one.name)
             advice = f"`lamp notify test {name}` tries it again; `lamp notify log` shows what people were not told."
             yield Finding("notices", Level.PROBLEM, told, advice)
