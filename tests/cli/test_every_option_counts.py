@@ -371,12 +371,13 @@ def test_options_of_what_runs_make_a_difference(lit: Town) -> None:
     until(lambda: not [one for one in lit.made("run list") if one["state"] in {"ready", "running"}])
     assert lit.call("automation run noted --wait").json["state"] == "succeeded", "automation run --wait"
     assert lit.call("automation run fail --wait").code == 1
-    assert lit.made("run retry last:fail")["state"] == "ready"
     assert lit.call("run retry last:fail --wait").json["state"] == "failed", "run retry --wait"
+    assert lit.made("run retry last:fail")["state"] == "ready"
     assert "did not stop within" in lit.call("daemon restart --within 1ms").err, "daemon restart --within"
     until(lambda: not lit.made("status")["controller"]["running"])
     with _process(lit.root, "start", "--foreground") as stays:
         until(lambda: lit.made("status")["controller"]["pid"] == stays.pid, lambda: "start --foreground")
+        until((lit.root / ".gc" / "controller.sock").exists)
         assert "did not stop within" in lit.call("restart --within 1ms").err, "restart --within"
         stays.wait(60)
 
