@@ -368,6 +368,29 @@ async def test_a_pool_instance_that_will_not_return_frees_its_beads_and_a_fixed_
     assert (ruled.status, ruled.assignee) == ("in_progress", "mayor")
 
 
+async def test_a_quarantined_pool_instance_frees_its_beads_and_a_fixed_agent_keeps_its_own(fake_town: Town) -> None:
+    town = fake_town
+    head = HEAD + '[daemon]\nmax_restarts = 2\nrestart_window = "1h"\n'
+    town.declare(pool("hand", most=1, check="echo 1", body=FRAGILE) + agent("mayor", FRAGILE), head)
+    await town.patrolled()
+    held = {}
+    for who in ("hand", "mayor"):
+        ctx = acting("human", town.clock.now())
+        bead = await town.store.transact(beads.create, NewBead(title=who), prefix="tn", ctx=ctx)
+        await town.store.transact(beads.claim, bead.id, who, ctx=ctx)
+        held[who] = bead.id
+    for _ in range(2):
+        for who in ("hand", "mayor"):
+            await town.crash(who, "out")
+        await town.patrolled()
+        town.clock.advance(seconds=40)
+        await town.patrolled()
+    assert {event.subject for event in await town.events("agent.quarantined")} == {"hand", "mayor"}
+    rows = {who: await town.store.read(lambda tx, one=one: tx.beads.get(one)) for who, one in held.items()}
+    assert (rows["hand"].status, rows["hand"].assignee) == ("open", None)
+    assert (rows["mayor"].status, rows["mayor"].assignee) == ("in_progress", "mayor")
+
+
 async def test_dependants_start_after_what_they_depend_on_and_fall_with_it(town: Town) -> None:
     head = HEAD + '[daemon]\nstrategy = "rest_for_one"\n'
     town.declare(agent("web", depends_on=["db"]) + agent("db", FRAGILE) + agent("other"), head)

@@ -1,5 +1,6 @@
 """Deliveries over HTTP: what is not verified, too large or no JSON is refused, and costs next to nothing."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -203,6 +204,33 @@ async def test_a_rotated_secret_holds_until_its_overlap_is_over(city: Served) ->
     newest = last.json()["secret"]
     sent = [(await send(city, signed(one, message=f"x{one[-6:]}"))).status_code for one in (old, new, newest)]
     assert sent == [401, 401, 202]
+
+
+async def test_a_connection_made_anew_takes_nothing_by_the_secret_of_the_old_one(city: Served) -> None:
+    old = await connect(city, "plain", provider="bearer")
+    assert (await send(city, {"authorization": f"Bearer {old}"}, name="plain")).status_code == 202
+    assert (await city.call("DELETE", "/api/v1/connections/plain", headers=city.owner)).status_code == 204
+    assert (await send(city, {"authorization": f"Bearer {old}"}, name="plain")).status_code == 401
+    new = await connect(city, "plain", provider="bearer")
+    sent = [(await send(city, {"authorization": f"Bearer {one}"}, name="plain")).status_code for one in (old, new, old)]
+    assert sent == [401, 202, 401]
+
+
+async def test_many_senders_at_once_are_each_answered_with_their_own(city: Served) -> None:
+    token = await connect(city, "plain", provider="bearer")
+    headers = {"authorization": f"Bearer {token}"}
+    answers = await asyncio.gather(
+        *(
+            send(city, headers | {"webhook-id": f"m-{number % 20}"}, b'{"n": %d}' % number, "plain")
+            for number in range(40)
+        )
+    )
+    assert [one.status_code for one in answers] == [202] * 40
+    ids = {one.json()["id"] for one in answers}
+    found = await kept(city)
+    assert {one["id"] for one in found} == ids
+    assert sum(one["repeats"] for one in found) == 40 - len(ids)
+    assert len({one.headers["x-request-id"] for one in answers}) == 40
 
 
 async def test_more_than_the_rate_is_refused_with_a_time(city: Served, monkeypatch: pytest.MonkeyPatch) -> None:

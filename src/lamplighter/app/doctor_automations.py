@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from lamplighter.app.definitions import prepare
 from lamplighter.app.missing_programs import missing_program
@@ -10,9 +9,10 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.references import Known, unknown_names, unknown_pool
 from lamplighter.domain.automations.shape import action_shape
+from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.inbox.notices import NOBODY
 from lamplighter.kit.counting import counted
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.services.automations import references, snapshots
 from lamplighter.services.doctor import Finding, Level
 from lamplighter.services.notices import DestinationView, Health, ListDestinations, list_destinations
@@ -26,7 +26,7 @@ MOST_NAMED = 5
 CHECK = "automations"
 
 
-@dataclass(frozen=True)
+@record
 class _Seen:
     """The automations of the city, what they can name, and where people are told."""
 
@@ -159,8 +159,9 @@ def _notices(city: OpenCity, seen: _Seen) -> Iterator[Finding]:
     known = {one.name for one in city.config.city.notifications.destinations} | NOBODY
     wanted: dict[str, list[str]] = {}
     for row, automation in seen.readable:
-        for name in automation.policies.notify.to:
-            if name not in known:
+        notify = automation.policies.notify
+        for name in (*notify.to, *filter(None, [notify.thread])):
+            if name not in known and slack_destination(name) is None:
                 wanted.setdefault(name, []).append(row.scoped_name)
     for name, users in wanted.items():
         told = f"There is no destination `{name}`, which {_names(users)} would tell."

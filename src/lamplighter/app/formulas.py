@@ -1,17 +1,17 @@
 """The formulas of a city's layers, as operations read them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.files.formulas import formula_files, read_formula, read_formula_file
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.beads.formulas import Formula, FormulaInvalid
 from lamplighter.kit.errors import NotFound
+from lamplighter.kit.records import record
 from lamplighter.ports.formulas import FormulaFile
 
 
-@dataclass(frozen=True)
+@record
 class FormulasOfCity:
     city: OpenCity
 

@@ -10,6 +10,7 @@ from lamplighter.cli import output, words
 from lamplighter.cli.operations import Show
 from lamplighter.cli.output import Col
 from lamplighter.cli.policies import policy_words
+from lamplighter.domain.automations.spoken_reasons import said
 from lamplighter.kit.shapes import to_json
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def shown(one: "AutomationView", _ask: Any) -> None:
             "Automation": one.scoped_name,
             "Description": one.description,
             "State": output.state(peek["standing"], f": {one.disabled_reason}" if one.disabled_reason else ""),
+            "Try": f"lamp automation enable {one.scoped_name}" if peek["standing"] == "disabled" else None,
             "Fires": peek["fires"],
             "Next": peek["next"],
             "Last fired": peek["fired"],
@@ -95,12 +97,15 @@ _SOURCES = {"api": "made by a command", "agent": "made by an agent"}
 def show_times(found: "list[FiringView]", _ask: Any = None) -> None:
     rows = [to_json(one) for one in found]
     if not output.wants_json():
-        rows = [row | {"when": _clock_time(row["local"])} for row in rows]
+        rows = [row | {"when": _clock_time(row["local"]), "zone": _ZONES.get(row["zone"], row["zone"])} for row in rows]
     columns = {
         "WHEN": Col("when", "word"), "ZONE": Col("zone", spare=1), "LEFT": Col("at", "when"), "NAME": "scoped_name",
         "TRIGGER": "trigger",
     }  # fmt: skip
     output.table(rows, columns, empty="Nothing timed is due in that span.")
+
+
+_ZONES = {"Etc/UTC": "UTC"}
 
 
 def _clock_time(local: str) -> str:
@@ -119,7 +124,8 @@ def shown_history(found: "list[TriggerEventView]", _ask: Any) -> None:
         "TIMES": Col("times", "number"), "RUN": Col("run", "word"), "RUN'S STATE": Col("run_state", "state"),
     }  # fmt: skip
     rows = [
-        to_json(one) | {"reason": words.reason(one.reason, one.status), "times": one.count if one.count > 1 else None}
+        to_json(one)
+        | {"reason": said(words.reason(one.reason, one.status)), "times": one.count if one.count > 1 else None}
         for one in found
     ]
     output.table(rows, columns, empty="Nothing has fired it yet.")

@@ -1,12 +1,13 @@
 """Looking a city over: what the checks find, and the operation that has them made."""
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from lamplighter.domain.access import Verb
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services import logins
 from lamplighter.services.agents.seen import agents_of
@@ -27,7 +28,7 @@ class Level(StrEnum):
     MENDED = "mended"
 
 
-@dataclass(frozen=True)
+@record
 class Finding:
     check: str
     level: Level
@@ -36,7 +37,7 @@ class Finding:
     """What to do about it."""
 
 
-@dataclass(frozen=True)
+@record
 class Examine:
     """Look the city over: files, configuration, database, controller, formulas, rigs, programs, disk.
 

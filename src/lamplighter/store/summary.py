@@ -31,7 +31,7 @@ UPCOMING = """
 # the index inbox_open serves this
 ATTENTION = """
     SELECT count(*) AS count FROM inbox_items WHERE city_id = :city AND state = 'open'
-        AND (snoozed_until IS NULL OR snoozed_until <= :now)"""
+        AND (snoozed_until IS NULL OR snoozed_until <= :now OR count >= snoozed_count)"""
 BEADS = "SELECT status, count(*) AS count FROM beads WHERE city_id = :city GROUP BY status"
 # index: events_of_city (city_id, seq) on PostgreSQL, the primary key on SQLite
 LAST_EVENT = "SELECT type, seq FROM events WHERE city_id = :city AND seq > 0 ORDER BY seq DESC LIMIT 1"

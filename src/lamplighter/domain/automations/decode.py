@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +23,7 @@ from lamplighter.domain.automations.policies import Budget, Policies
 from lamplighter.domain.automations.reading import Problem, Reader
 from lamplighter.domain.automations.shape import flattened, shape_key
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import zone_named
 
 LONGEST_NAME = 200
@@ -40,8 +40,12 @@ _OF_CONVERSATION = (
 _OF_AGENT = (*_OF_CONVERSATION, "model", "mode", "effort")
 _BAD_IN_NAME = re.compile(r"[/:\\\x00-\x1f\x7f]")
 
+LONGEST_OWNER = 80
+MOST_TAGS = 10
+_TAG = re.compile(r"[\w./-]{1,30}")
 
-@dataclass(frozen=True)
+
+@record
 class Origin:
     """Where a definition comes from; for a file, its directory gives the automation's name, and its layer the rig."""
 
@@ -51,7 +55,7 @@ class Origin:
     path: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Invalid:
     """A definition that is not valid, with all its problems."""
 
@@ -100,6 +104,19 @@ def decode_snapshot(body: Mapping[str, Any]) -> Automation:
     return decoded
 
 
+def _tags(table: Reader) -> tuple[str, ...]:
+    found = table.raw("tags")
+    if found is None:
+        return ()
+    fits = isinstance(found, list | tuple) and len(found) <= MOST_TAGS
+    if not fits or not all(isinstance(one, str) and _TAG.fullmatch(one) for one in found):
+        table.problem(
+            "tags", f"takes a list of at most {MOST_TAGS} words of letters, digits and `-_./`, such as `nightly`"
+        )
+        return ()
+    return tuple(dict.fromkeys(found))
+
+
 def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automation | Invalid:
     name = _name(table, origin)
     rig = origin.rig or (None if origin.name else table.text("rig"))
@@ -117,11 +134,17 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     _check_spoken(table, action, triggers, policies)
     _check_verify(table, action, policies)
     _check_approve(table, action, policies)
+    if policies.notify.thread is not None and action is not None and not isinstance(action, AgentAction):
+        table.problem("notify", f"`thread` goes with `agent` only; `{action.kind}` says nothing")
     if policies.budget != Budget() and isinstance(action, Exec | Formula) and not table.tolerant:
         table.problem("budget", f"goes with `agent` only; `{action.kind}` has its `timeout`")
     description = table.raw("description")
     if description is not None and not isinstance(description, str):
         table.problem("description", "takes a text in quotes")
+    owner = table.raw("owner")
+    if owner is not None and (not isinstance(owner, str) or len(owner) > LONGEST_OWNER):
+        table.problem("owner", f"takes a name in quotes, of at most {LONGEST_OWNER} characters")
+    tags = _tags(table)
     enabled = table.flag("enabled", default=True)
     timezone = table.text("timezone")
     if timezone is not None:
@@ -130,7 +153,18 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     if table.problems or action is None:
         return Invalid(name, tuple(table.problems))
     return Automation(
-        name, action, triggers, rig, description or "", enabled, timezone, policies, origin.source, origin.path
+        name,
+        action,
+        triggers,
+        rig,
+        description or "",
+        enabled,
+        timezone,
+        policies,
+        origin.source,
+        origin.path,
+        owner or "",
+        tags,
     )
 
 

@@ -1,16 +1,17 @@
 """What an automation names outside its own definition: configurations, a preset, a formula, a pool, a rig."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lamplighter.domain.automations.model import AgentAction, Automation, Formula, Webhook
 from lamplighter.domain.automations.reading import Problem
 from lamplighter.domain.delivery_fields import Provider, filters_of
 from lamplighter.domain.secrets import references
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Known:
     """What there is to be named. `formula` says why an action's formula cannot be cooked in a rig; else empty."""
 

@@ -1,11 +1,12 @@
 """The history of a session's starts: how soon it may be started again, and when it is quarantined."""
 
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lamplighter.kit.clock import SET_BACK_TOLERANCE
 from lamplighter.kit.durations import format_duration
+from lamplighter.kit.records import record
 
 # The first relight is immediate; each further one waits longer, as long as the session keeps ending within SHORT_LIFE.
 RELIGHT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (0, 1, 5, 15, 30))
@@ -15,7 +16,7 @@ _LONGEST_LINE = 200
 _KNOWN_STATUSES = {126: " (cannot be run)", 127: " (program not found)"}  # as shells report them
 
 
-@dataclass(frozen=True)
+@record
 class CrashLimit:
     """`count` starts within `window` quarantine a session; with a count of 0 or less it is never quarantined."""
 
@@ -23,7 +24,7 @@ class CrashLimit:
     window: timedelta = timedelta(hours=1)
 
 
-@dataclass(frozen=True)
+@record
 class Life:
     """The time from one start to its end. A failed start ends at the time it began; a wished end is not a crash."""
 
@@ -34,7 +35,7 @@ class Life:
     cause: str = ""  # why it ended or could not begin, for people
 
 
-@dataclass(frozen=True)
+@record
 class SessionHistory:
     """The recorded lives of one session, oldest first; kept across restarts of the daemon."""
 

@@ -1,7 +1,7 @@
 """Read-only views of automations: list, gate checks, next firings, explanation and history."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice
@@ -20,6 +20,7 @@ from lamplighter.domain.city.show import covered
 from lamplighter.domain.events import EventFilter
 from lamplighter.domain.runs.model import RunState, said
 from lamplighter.kit.durations import format_duration
+from lamplighter.kit.records import record
 from lamplighter.services import clock_back
 from lamplighter.services.automations import references, snapshots
 from lamplighter.services.automations.due import state_of
@@ -51,7 +52,7 @@ _JITTER = timedelta(days=1)
 _BESIDE_THE_GATE = frozenset({"id", "kind", "human_schedule", "badge"})
 
 
-@dataclass(frozen=True)
+@record
 class Verdict:
     """The result of checking one gate."""
 
@@ -78,7 +79,7 @@ class Verdict:
         return None if at is None else max(at, self.now)
 
 
-@dataclass(frozen=True)
+@record
 class Asked:
     """A condition of an automation, whose command is to be run."""
 
@@ -87,7 +88,7 @@ class Asked:
     gate: Condition
 
 
-@dataclass(frozen=True)
+@record
 class Standing:
     """An automation with its triggers' rows, read together."""
 
@@ -141,6 +142,8 @@ def _shape(found: Standing, rules: Rules, last: LastOf | None, warnings: Sequenc
         scoped_name=row.scoped_name,
         rig=row.rig,
         description=shown.get("description", ""),
+        owner=shown.get("owner") or None,
+        tags=list(shown.get("tags", ())),
         enabled=row.enabled,
         timezone=shown.get("timezone"),
         source=row.source,

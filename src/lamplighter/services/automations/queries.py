@@ -1,10 +1,10 @@
 """Reading automations: lists, one in full, what is due and why, what fires next, and what became of past times."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.automations.templates import TEMPLATES
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.kit.toml_writing import dumped
 from lamplighter.services.automations import editing, firing, outlook
@@ -35,7 +35,7 @@ def scoped(name: str, rig: str | None) -> str:
     return f"{name}:rig:{rig}" if rig and ":rig:" not in name else name
 
 
-@dataclass(frozen=True)
+@record
 class NamedAutomation:
     """An automation, by its scoped name or by name and rig."""
 
@@ -47,7 +47,7 @@ class NamedAutomation:
         return scoped(self.name, self.rig)
 
 
-@dataclass(frozen=True)
+@record
 class ListAutomations:
     """Every automation: what it does, when it fires, whether it is on."""
 
@@ -58,17 +58,17 @@ class ListAutomations:
     limit: int = given("At most so many.", default=PAGE, least=1, most=10_000)
 
 
-@dataclass(frozen=True)
+@record
 class AllAutomations:
     """All automations with their triggers and next times."""
 
 
-@dataclass(frozen=True)
+@record
 class ShowAutomation(NamedAutomation):
     """One automation in full."""
 
 
-@dataclass(frozen=True)
+@record
 class CheckAutomations:
     """What is due now, and why or why not. Exits 0 when something is due, else 1."""
 
@@ -76,7 +76,7 @@ class CheckAutomations:
     rig: str | None = given(_OF_RIG, default=None, names="rig")
 
 
-@dataclass(frozen=True)
+@record
 class NextFirings:
     """When timed automations fire next, in order. Conditions and events cannot be foretold."""
 
@@ -86,7 +86,7 @@ class NextFirings:
     days: float = given("Look so far ahead.", default=366.0, least=0, most=100_000)
 
 
-@dataclass(frozen=True)
+@record
 class Simulate:
     """What would fire, in order, if nothing else happened. Conditions and events cannot be foretold."""
 
@@ -98,12 +98,12 @@ class Simulate:
     each: int | None = given("Of each automation at most so many.", default=None, least=1, most=100_001)
 
 
-@dataclass(frozen=True)
+@record
 class ExplainAutomation(NamedAutomation):
     """Why it did or did not fire, and when it will: gate, policy, suspension, previous run."""
 
 
-@dataclass(frozen=True)
+@record
 class AutomationHistory(NamedAutomation):
     """Every slot and what became of it: fired, late, missed, skipped and why; newest first."""
 
@@ -111,12 +111,12 @@ class AutomationHistory(NamedAutomation):
     limit: int = given("At most so many.", default=50, least=1, most=10_000)
 
 
-@dataclass(frozen=True)
+@record
 class ListTemplates:
     """Starting points: `lamp automation create NAME --template ID --path DIR`."""
 
 
-@dataclass(frozen=True)
+@record
 class ExportAutomation(NamedAutomation):
     """The automation.toml that says the same."""
 

@@ -1,14 +1,13 @@
 """Reading the inbox: what needs a person. It imports little, because `lamp inbox` is used often."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.inbox.items import URGENT, InboxItem, Kind, Shown, State, fix, how_settled, sentence
 from lamplighter.kit.errors import NotFound
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, read
@@ -25,7 +24,7 @@ MOST_TOLD = 5
 ITEM_ID = "The item's id, the beginning or end of it, or the name of what its only open item is about."
 
 
-@dataclass(frozen=True)
+@record
 class ItemView:
     """An inbox item: one sentence, and the command that would mend it."""
 
@@ -47,9 +46,11 @@ class ItemView:
     settled_at: datetime | None = given("When it was settled.")
     settled_by: str | None = given("Who settled it.")
     settled_how: str | None = given("How it came to its end.")
+    settled_why: str | None = given("What the person said who dismissed it.", default=None)
+    snoozed_times: int | None = given("It comes back earlier if it happens so many times more.", default=None)
 
 
-@dataclass(frozen=True)
+@record
 class ListInbox:
     """What needs a person, the most urgent first; each with one sentence and the command that would mend it."""
 
@@ -61,7 +62,7 @@ class ListInbox:
     limit: int = given("At most so many.", default=50, least=1, most=1000)
 
 
-@dataclass(frozen=True)
+@record
 class ShowItem:
     """One inbox item in full."""
 
@@ -185,6 +186,8 @@ def view(tx: Tx, item: InboxItem, *, seen: bool, now: datetime) -> ItemView:
         settled_at=item.settled_at,
         settled_by=item.settled_by,
         settled_how=how_settled(item) or None,
+        settled_why=item.settled_why or None,
+        snoozed_times=None if item.snoozed_count is None else max(0, item.snoozed_count - item.count),
     )
 
 
