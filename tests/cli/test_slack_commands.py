@@ -73,6 +73,8 @@ def test_what_works_in_its_threads_is_said_where_it_is_installed(lamp: Lamp) -> 
     assert "There is no rig `nowhere`" in lamp(
         "slack", "install", "--preset", "claude", "--rig", "nowhere", given=TOKENS, ends=2
     )
+    lost = ("slack", "install", "--preset", "claude", "--configuration", "nowhere")
+    assert "nowhere" in lamp(*lost, given=TOKENS, ends=2)
     lamp("slack", "install", "--preset", "claude", "--mode", "plan", given=TOKENS)
     [listed] = lamp.json("slack", "list")
     assert (listed["mode"], listed["rig"]) == ("plan", None)
