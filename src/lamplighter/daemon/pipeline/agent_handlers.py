@@ -153,7 +153,7 @@ class AgentHandlers:
             wish = executing.wish_of(action)
             found = await self.store.read(executing.look_up, wish, row)
             if isinstance(found.target, Ask):
-                payload: Mapping[str, Any] = await self.store.read(enriching.payload_of, row.id)
+                payload: Mapping[str, Any] = await self.store.read(enriching.work_of, row)
                 target = settle(wish, found.known, await self.selector.select(payload, found.target.candidates))
             else:
                 target = found.target

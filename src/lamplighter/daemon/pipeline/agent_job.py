@@ -46,7 +46,7 @@ class AgentSteps:
         crash_point(CrashPoint.RUN_AFTER_START)
         fresh = await self._fresh(work)
         if fresh is None or fresh.ended:
-            return _ended(fresh)
+            return RunEnded.of(fresh)
         if fresh.taken_by is not None:
             return TakenByPerson()
         if fresh.pending is not None:
@@ -58,7 +58,7 @@ class AgentSteps:
         # The lease stays the one this process claimed: by it a process that lost the run is refused.
         work.row, work.plan = changed(begun.row, lease=work.row.lease), begun.plan
         if begun.row.ended:
-            return _ended(begun.row)
+            return RunEnded.of(begun.row)
         return Began() if begun.row.pending is None else Claimed()
 
     async def follow(self, work: Work) -> Message:
@@ -85,7 +85,7 @@ class AgentSteps:
     ) -> Message:
         agents, row, fresh = self.agents, work.row, await self._fresh(work)
         if fresh is None or fresh.ended:
-            return _ended(fresh)
+            return RunEnded.of(fresh)
         if fresh.taken_by is not None:
             return TakenByPerson()
         if fresh.pending is not None and not isinstance(judged, TimeOut):
@@ -99,7 +99,7 @@ class AgentSteps:
         """Tell an agent that it goes round in circles: in the next round of its run."""
         after = await self.agents.tell(work.row)
         if after.ended:
-            return _ended(after)
+            return RunEnded.of(after)
         if after.pending is not None:
             return Claimed()
         work.row = changed(after, lease=work.row.lease)
@@ -116,7 +116,7 @@ class AgentSteps:
         agents = self.agents
         fresh = await self._fresh(work)
         if fresh is None or fresh.ended:
-            return _ended(fresh)
+            return RunEnded.of(fresh)
         work.row = changed(fresh, lease=work.row.lease)
         if fresh.pending is None:
             return NextRound()
@@ -169,7 +169,3 @@ class AgentSteps:
 def _is_first_turn(row: Run) -> bool:
     began = row.trigger_kind != MESSAGE and (row.continues is None or review.snapshots_of(row).session is not None)
     return began and row.round == 1 and row.pending is None and row.given is None
-
-
-def _ended(row: Run | None) -> RunEnded:
-    return RunEnded(completed=row is not None and row.completion_id is not None)

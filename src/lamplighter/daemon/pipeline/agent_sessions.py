@@ -115,7 +115,7 @@ class AgentRuns:
         except LampError as error:
             if isinstance(error, Unavailable) and not isinstance(error, OutOfDescriptors):
                 raise
-            return _not_begun(error)
+            return not_begun(error)
 
     async def _begun(self, row: Run, plan: RunPlan) -> Run:
         """Make sure that the session is started and recorded.
@@ -163,8 +163,7 @@ class AgentRuns:
         except Unavailable as error:
             raise StartFailed(SessionName(row.id), error.message.rstrip("."), hint=error.hint) from error
         in_force = {**prepared.in_force, **(row.in_force or {})}
-        spec = replace(prepared.spec, env=await self.plans.opened(prepared.spec.env))
-        return await self._started(replace(prepared, spec=spec)), in_force
+        return await self._started(prepared), in_force
 
     async def _started(self, prepared: Prepared) -> Seen:
         spec = prepared.spec
@@ -438,7 +437,7 @@ def _never_ran(seen: Seen) -> bool:
     return not seen.alive and seen.pid is None and seen.exit_status is None
 
 
-def _not_begun(error: LampError) -> review.Ending:
+def not_begun(error: LampError) -> review.Ending:
     if isinstance(error, SetupFailed):
         return error.ending
     reason = _reason(error)

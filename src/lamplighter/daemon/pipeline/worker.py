@@ -350,7 +350,7 @@ class Worker:
             log.get().info("run.ended_elsewhere", run=work.run, error=error.message)
             return await self._what_became_of(work)
         crash_point(CrashPoint.TAKE_AFTER_HAND_OVER)
-        return RunEnded(completed=after.completion_id is not None) if after.ended else StepDone()
+        return RunEnded.of(after) if after.ended else StepDone()
 
     async def _what_became_of(self, work: Work) -> Message:
         try:
@@ -414,9 +414,4 @@ def _news(tx: Tx, held: Mapping[str, int], followed: Collection[str], owner: str
 def _fates(tx: Tx, runs: Iterable[str]) -> dict[str, Message]:
     """What became of runs that are no longer this process's: ended, or taken over by another one."""
     rows = {run: tx.runs.get(run) for run in runs}
-    return {
-        run: TakenOver()
-        if row is not None and not row.ended
-        else RunEnded(completed=row is not None and row.completion_id is not None)
-        for run, row in rows.items()
-    }
+    return {run: TakenOver() if row is not None and not row.ended else RunEnded.of(row) for run, row in rows.items()}
