@@ -24,7 +24,7 @@ def shell(program: str, command: str) -> CallTool:
     """The call by which this program's model runs a command."""
     if program == "claude":
         return CallTool("Bash", {"command": command, "description": "Look around"})
-    return CallTool("exec_command", {"cmd": command})
+    return CallTool("exec_command", {"cmd": command, "yield_time_ms": 30_000})  # on a busy machine it takes long
 
 
 async def said(town: Town, row: Run) -> object:
