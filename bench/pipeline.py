@@ -34,7 +34,7 @@ from lamplighter.adapters.notices.messenger import CityMessenger
 from lamplighter.adapters.sessions.fake import FakeProvider
 from lamplighter.adapters.sessions.local import shim
 from lamplighter.adapters.sessions.local.commands import ShimCommands
-from lamplighter.app.lazy_selector import LazySelector
+from lamplighter.app.agent_runs import LazySelector
 from lamplighter.app.wakeups import listening
 from lamplighter.daemon.automation_loops import Agents, AutomationLoops, Outside
 from lamplighter.domain.access import of_run

@@ -2,9 +2,10 @@
 
 Collects the tests of the changed folders once, in a temporary copy of the repository. For each change it forks: the
 child puts the change into the loaded module and runs the tests that can notice it (`mutation_tests.py`), the likeliest
-first, for some seconds, without those that need PostgreSQL. A change is noticed if a test fails that passes without it.
-What is equivalent by rule is not tried (`mutation_rules.py`). Prints a line for each change that nobody noticed, then
-one of JSON for all. The same seed makes the same choice of changes.
+first, for some seconds, without those that need PostgreSQL. What these do not notice is tried once more, longer, by
+more files of tests and on PostgreSQL too: only what passes there as well has survived. A change is noticed if a test
+fails that passes without it. What is equivalent by rule is not tried (`mutation_rules.py`). Prints a line for each
+change that nobody noticed, then one of JSON for all. The same seed makes the same choice of changes.
 """
 
 import argparse
@@ -37,7 +38,9 @@ PACKAGE = Path("src/lamplighter")
 COPIED = ("src", "tests", "docs", "tools", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
 LIMIT = 150.0
 WORK = 2.5
-"""So many seconds of work are spent on one change at most: what is noticed is a lower bound."""
+"""So many seconds of work are spent on one change at first."""
+SURE = 10.0
+"""So many more on one that was not noticed: what is noticed is still a lower bound."""
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -72,7 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as made:
         copy = Path(made) / "repository"
         _copy(copy)
-        _try_all(Trial(copy, asked.tests, asked.limit, mutants, asked.seed, asked.minutes, asked.work))
+        _try_all(Trial(copy, asked.tests, asked.limit, mutants, asked.seed, asked.minutes, asked.work, asked.sure))
 
 
 def _chosen(path: str, kinds: list[str], most: int, seed: int) -> list[Mutant]:
@@ -93,6 +96,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0, help="how long at most; the paths take turns")
     parser.add_argument("--kinds", help="only changes of these kinds, joined by commas")
     parser.add_argument("--work", type=float, default=WORK, help="seconds of work spent on one change at most")
+    parser.add_argument("--sure", type=float, default=SURE, help="so many more on one that was not noticed; 0: none")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each run of tests")
     return parser.parse_args()
 
@@ -117,7 +121,7 @@ def _try_all(trial: "Trial") -> None:
     os.chdir(trial.copy)
     os.environ |= {"PYTHONPATH": str(trial.copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.path.insert(0, str(trial.copy / "src"))
-    options = ["-q", "-s", "-n", "0", "-p", "no:cacheprovider", "--rootdir", str(trial.copy), "-k", "not postgres"]
+    options = ["-q", "-s", "-n", "0", "-p", "no:cacheprovider", "--rootdir", str(trial.copy)]
     written = os.open(trial.copy.parent / "output", os.O_WRONLY | os.O_CREAT)
     os.dup2(written, 1)
     os.dup2(written, 2)
@@ -137,10 +141,11 @@ class Trial:
     seed: int
     minutes: float = 0
     work: float = WORK
+    sure: float = SURE
     told: int = field(default_factory=lambda: os.dup(1))
     choice: Choice = field(init=False)
     items: dict[str, list[pytest.Item]] = field(default_factory=lambda: defaultdict(list))
-    files_of: dict[Mutant, dict[str, float]] = field(default_factory=dict)
+    files_of: dict[tuple[Mutant, bool], dict[str, float]] = field(default_factory=dict)
     words: dict[str, frozenset[str]] = field(default_factory=dict)
     tests_with: Counter[str] = field(default_factory=Counter)
     sound: dict[str, bool] = field(default_factory=dict)
@@ -155,12 +160,14 @@ class Trial:
     def files(self) -> list[str]:
         if self.tests:
             return self.tests.split()
-        return sorted({file for mutants in self.mutants.values() for one in mutants for file in self._files(one)})
+        tried = [one for mutants in self.mutants.values() for one in mutants]
+        return sorted({file for one in tried for file in self._files(one, wide=self.sure > 0)})
 
-    def _files(self, mutant: Mutant) -> dict[str, float]:
-        if mutant not in self.files_of:
-            self.files_of[mutant] = self.choice.of(mutant.path, mutant.names, mutant.near)
-        return self.files_of[mutant]
+    def _files(self, mutant: Mutant, *, wide: bool = False) -> dict[str, float]:
+        if (mutant, wide) not in self.files_of:
+            found = self.choice.of(mutant.path, mutant.names, mutant.near, text=mutant.before, wide=wide)
+            self.files_of[mutant, wide] = found
+        return self.files_of[mutant, wide]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         for item in session.items:
@@ -168,6 +175,7 @@ class Trial:
             source = inspect.getsource(item.function)  # type: ignore[attr-defined]  # of a Function
             self.words[item.nodeid] = _words(f"{source} {item.name.replace('_', ' ')}")
         self.tests_with.update(word for words in self.words.values() for word in words)
+        self._start_postgres()
         outcomes: dict[str, Counter[str]] = {path: Counter() for path in self.mutants}
         until = time.monotonic() + 60 * self.minutes if self.minutes else inf
         for round_of_all in zip_longest(*self.mutants.values()):
@@ -181,6 +189,19 @@ class Trial:
             self._sum_up(path, found)
         return True
 
+    def _start_postgres(self) -> None:
+        """Run one test that needs the server, so that every child finds it and its template there."""
+        items = [item for items in self.items.values() for item in items]
+        first = next((item for item in items if _needs_postgres(item)), None)
+        if first is None or not self.sure:
+            return
+        other = next((item for item in items if item.path != first.path), None)
+        first.config.hook.pytest_runtest_protocol(item=first, nextitem=other)
+        fixtures = first.session._fixturemanager  # noqa: SLF001  pytest has no other door
+        for made in fixtures.getfixturedefs("empty_databases", first) or ():
+            if made.cached_result is not None and made.cached_result[0] is not None:
+                made.cached_result[0].clear()  # each child would take the same one
+
     def _sum_up(self, path: str, outcomes: Counter[str]) -> None:
         tried = outcomes.total() - outcomes["not tried"]
         noticed = tried - outcomes["survived"]
@@ -189,14 +210,24 @@ class Trial:
         self.say(json.dumps(found | outcomes))
 
     def outcome(self, mutant: Mutant) -> str:
-        items = self._likeliest(mutant)
-        while (found := self._forked(items, mutant))[0] == "failed" and not self._passes_unchanged(found[1]):
-            items = [item for item in items if item.nodeid != found[1]]
-        return found[0]
+        """By the likeliest tests, and if they do not notice it by all others that can."""
+        narrow = [item for item in self._likeliest(mutant) if not _needs_postgres(item)]
+        found, ran = self._tried(narrow, mutant, self.work)
+        if found == "survived" and self.sure:
+            done = {item.nodeid for item in narrow[:ran]}
+            wide = [item for item in self._likeliest(mutant, wide=True) if item.nodeid not in done]
+            found, _ = self._tried(wide, mutant, self.sure)
+        return found
 
-    def _likeliest(self, mutant: Mutant) -> list[pytest.Item]:
+    def _tried(self, items: list[pytest.Item], mutant: Mutant, work: float) -> tuple[str, int]:
+        """The outcome, and how many tests were run."""
+        while (found := self._forked(items, mutant, work))[0] == "failed" and not self._passes_unchanged(found[1]):
+            items = [item for item in items if item.nodeid != found[1]]
+        return found[0], int(found[1]) if found[0] == "survived" else 0
+
+    def _likeliest(self, mutant: Mutant, *, wide: bool = False) -> list[pytest.Item]:
         """The tests that can notice it, in the order of how much they have in common with the changed lines."""
-        files = dict.fromkeys(self.items, 0.0) if self.tests else self._files(mutant)
+        files = dict.fromkeys(self.items, 0.0) if self.tests else self._files(mutant, wide=wide)
         stem = Path(mutant.path).stem.replace("_", " ")
         wanted = _words(" ".join([*mutant.near, *mutant.names, stem]))
         scored = [
@@ -211,11 +242,11 @@ class Trial:
     def _passes_unchanged(self, test: str) -> bool:
         if test not in self.sound:
             items = [item for items in self.items.values() for item in items if item.nodeid == test]
-            self.sound[test] = self._forked(items, None)[0] == "survived"
+            self.sound[test] = self._forked(items, None, self.work)[0] == "survived"
         return self.sound[test]
 
-    def _forked(self, items: list[pytest.Item], mutant: Mutant | None) -> tuple[str, str]:
-        """How the tests go: `survived` when every one passes; else the first that failed."""
+    def _forked(self, items: list[pytest.Item], mutant: Mutant | None, work: float) -> tuple[str, str]:
+        """How the tests go: `survived` when every one passes, with how many were run; else the first that failed."""
         told = self.copy.parent / "failed"
         told.write_text("")
         kept = b"" if mutant is None else (self.copy / mutant.path).read_bytes()
@@ -224,7 +255,7 @@ class Trial:
                 (self.copy / mutant.path).write_bytes(changed(kept, mutant))  # for the processes that tests start
             process = os.fork()
             if process == 0:
-                _child(items, mutant, self.copy, told, self.work)
+                _child(items, mutant, self.copy, told, work, self.limit / 2)
             outcome = _ended(process, self.limit)
         finally:
             if mutant is not None:
@@ -243,17 +274,18 @@ def _words(text: str) -> frozenset[str]:
 CODES = {0: "survived", 1: "failed", 4: "not tried"}
 
 
-def _child(items: list[pytest.Item], mutant: Mutant | None, copy: Path, told: Path, work: float) -> None:
+def _child(items: list[pytest.Item], mutant: Mutant | None, copy: Path, told: Path, work: float, within: float) -> None:
+    """Run the tests until one fails, or for so many seconds of work, or so long: a busy machine is no time-out."""
     os.setsid()
-    code = 3
+    code, ran, over = 3, 0, time.monotonic() + within
     try:
         if mutant is not None:
             file = copy / mutant.path
             patch(file, mutant.line, file.read_text(encoding="utf-8"))
-        code = 0
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            if time.process_time() > work:
+        for item, following in zip_longest(items, items[1:]):
+            if time.process_time() > work or time.monotonic() > over:
                 break
+            ran += 1
             failed = _Failed()
             item.config.pluginmanager.register(failed)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -262,12 +294,21 @@ def _child(items: list[pytest.Item], mutant: Mutant | None, copy: Path, told: Pa
                 told.write_text(item.nodeid)
                 code = 1
                 break
+        if code != 1:
+            code = 0
+            told.write_text(str(ran))
     except CannotPatch:
         code = 4
     except BaseException as error:  # noqa: BLE001  the edge of a process
         told.write_text(repr(error))
     finally:
         os._exit(code)
+
+
+def _needs_postgres(item: pytest.Item) -> bool:
+    called = getattr(item, "callspec", None)
+    chosen = () if called is None else called.params.values()
+    return "postgres" in getattr(item, "fixturenames", ()) or any(one == "postgres" for one in chosen)
 
 
 class _Failed:

@@ -17,9 +17,11 @@ FOLDERS = {
     "daemon": ("unit", "daemon", "services", "contract"),
 }
 OTHERS = ("unit", "property", "adapters", "contract", "services", "daemon", "web", "mcp", "cli", "files")
-MOST_FILES = 20
+MOST_FILES, MOST_FILES_WIDE = 20, 40
 SLOW = ("property", "daemon")
 FAR = 4
+ABOUT = {"city_id": "tests/services/test_two_cities.py"}
+"""Where a word of what is changed has a test that asks all statements for it."""
 WORD = re.compile(r"[A-Za-z_]{4,}")
 REPOSITORY = re.compile(r"\btx\.(\w+)")
 """A repository is loaded when a transaction first names it."""
@@ -62,18 +64,24 @@ class Choice:
         """The rarer a word of the changed lines is among the tests, the likelier a test with it is about them."""
         return sum(log(len(self.tests) / self.files_with[word]) for word in words & test.words)
 
-    def of(self, path: str, names: tuple[str, ...], words: frozenset[str]) -> dict[str, float]:
-        """The files whose tests can notice a change to what has these names, the likeliest, each with its points."""
+    def of(
+        self, path: str, names: tuple[str, ...], words: frozenset[str], *, text: str, wide: bool
+    ) -> dict[str, float]:
+        """The files whose tests can notice a change to what has these names, the likeliest, each with its points.
+
+        Those of the folders where the layer has its tests; `wide`: more of them, of every folder. `text` is changed.
+        """
         module = ".".join(Path(path).with_suffix("").parts[1:]).removesuffix(".__init__")
-        folders = FOLDERS.get(module.split(".")[1], OTHERS)
+        folders = OTHERS if wide else FOLDERS.get(module.split(".")[1], OTHERS)
         near = _distances(module, self.graph)
         scored = {}
         for test in self.tests:
             if test.path.split("/")[1] in folders:
                 points = _points(test, module, names, near)
+                points += 100 * any(word in text and test.path == about for word, about in ABOUT.items())
                 if points > 0:
                     scored[test.path] = points + min(4.0, self._rarity(test, words) / 4)
-        return dict(sorted(scored.items(), key=lambda one: -one[1])[:MOST_FILES])
+        return dict(sorted(scored.items(), key=lambda one: -one[1])[: MOST_FILES_WIDE if wide else MOST_FILES])
 
 
 def _points(test: TestFile, module: str, names: tuple[str, ...], near: Mapping[str, int]) -> float:

@@ -3,12 +3,12 @@
 import os
 import sys
 
+from lamplighter import __version__
+
 
 def main() -> None:
     _open_closed_streams()
     if sys.argv[1:] == ["--version"]:  # scripts ask this often; it needs nothing else loaded
-        from lamplighter import __version__
-
         sys.stdout.write(f"lamp {__version__}\n")
         return
     from lamplighter.cli.main import run

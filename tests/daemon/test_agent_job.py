@@ -11,13 +11,14 @@ from loops_city import CITY, WITHIN, Loops
 from lamplighter.adapters.sessions.fake import FakeProvider
 from lamplighter.domain.access import of_run
 from lamplighter.domain.runs.completion import parse
-from lamplighter.domain.runs.model import RunState
+from lamplighter.domain.runs.model import Grade, RunState
 from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import Unavailable
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.records import changed
+from lamplighter.ports.sessions import SessionAlive
 from lamplighter.services import owners
 from lamplighter.services.operation import judged
 from lamplighter.services.runs import review
@@ -74,9 +75,9 @@ async def loops(sqlite_place: SqliteUrl, tmp_path: Path, sessions: Sessions) -> 
     await found.store.close()
 
 
-async def followed(loops: Loops, sessions: Sessions) -> tuple[str, "asyncio.Task[None]"]:
+async def followed(loops: Loops, sessions: Sessions, name: str = "agent") -> tuple[str, "asyncio.Task[None]"]:
     """A run whose session is up and looked at again and again, and the task that works on it."""
-    run = await loops.fire("agent")
+    run = await loops.fire(name)
 
     async def up() -> bool:
         await loops.parts.dispatcher.tick()
@@ -235,3 +236,61 @@ async def test_every_slot_is_free_again_however_a_job_ended(loops: Loops, sessio
     await done(task)
     assert loops.parts.worker.room == room
     assert sessions.stops(run) == 1
+
+
+async def test_a_claim_that_waits_when_its_program_is_gone_is_verified_and_not_failed(
+    loops: Loops, sessions: Sessions
+) -> None:
+    await loops.add("strict", agent={"prompt": "true", "preset": "shell"}, verify="test -d web")
+    run, task = await followed(loops, sessions, "strict")
+    await complete(loops, run)
+    assert (await loops.get(run)).pending == completion_id(run)
+    sessions.end(SessionName(run))  # no message tells of the claim: only the run itself says that it waits
+    await done(task)
+    row = await loops.get(run)
+    assert (row.state, row.grade, row.pending) == (RunState.SUCCEEDED, Grade.VERIFIED, None)
+    assert not loops.parts.worker.holds(run)
+
+
+async def test_a_run_canceled_before_its_session_is_on_record_has_no_last_words(
+    loops: Loops, sessions: Sessions
+) -> None:
+    start = sessions.start
+
+    async def canceled_meanwhile(spec: SessionSpec) -> Seen:
+        seen = await start(spec)
+        await loops.store.transact(review.cancel, str(spec.name), ctx=loops.context)
+        return seen
+
+    sessions.start = canceled_meanwhile  # type: ignore[method-assign]
+    run = await loops.fire("agent")
+
+    async def stopped() -> bool:
+        await loops.parts.dispatcher.tick()
+        return sessions.stops(run) == 1 and not loops.parts.worker.holds(run)
+
+    async with asyncio.timeout(5):  # well below LAST_WORDS
+        await loops.until(stopped)
+    assert (await loops.get(run)).state is RunState.CANCELED
+
+
+async def test_a_session_that_was_started_before_is_taken_up(loops: Loops, sessions: Sessions) -> None:
+    start = sessions.start
+
+    async def there_already(spec: SessionSpec) -> Seen:
+        await start(spec)
+        raise SessionAlive(spec.name)
+
+    sessions.start = there_already  # type: ignore[method-assign]
+    run, _task = await followed(loops, sessions)
+    assert (await loops.get(run)).state is RunState.RUNNING
+    assert len(await sessions.seen()) == 1
+
+
+async def test_a_session_that_only_seems_to_be_there_fails_its_run(loops: Loops, sessions: Sessions) -> None:
+    async def gone_again(spec: SessionSpec) -> Seen:
+        raise SessionAlive(spec.name)
+
+    sessions.start = gone_again  # type: ignore[method-assign]
+    row = await loops.work("agent")
+    assert (row.state, row.reason) == (RunState.FAILED, "not_started")

@@ -100,6 +100,16 @@ async def test_case_28_a_zombie_is_told_with_its_last_words_and_restarted(town: 
     assert await town.alive() == ["mayor"]
 
 
+async def test_a_zombie_that_a_signal_ended_is_told_with_the_signal(fake_town: Town) -> None:
+    fake_town.declare(agent("mayor"))
+    await fake_town.patrolled()
+    fake_town.provider.say(fake_town.session("mayor"), "step 7")
+    fake_town.provider.end(fake_town.session("mayor"), 137)
+    await fake_town.patrolled()
+    (crashed,) = await fake_town.events("agent.crashed")
+    assert crashed.message == "ended by SIGKILL; what it wrote last:\nstep 7"
+
+
 async def test_the_status_of_another_session_is_not_taken_for_that_of_the_one_that_ended(fake_town: Town) -> None:
     fake_town.declare(agent("mayor"))
     await fake_town.patrolled()
@@ -356,6 +366,29 @@ async def test_a_pool_instance_that_will_not_return_frees_its_beads_and_a_fixed_
     ruled = await town.store.read(lambda tx: tx.beads.get(his))
     assert (dug.status, dug.assignee) == ("open", None)
     assert (ruled.status, ruled.assignee) == ("in_progress", "mayor")
+
+
+async def test_a_quarantined_pool_instance_frees_its_beads_and_a_fixed_agent_keeps_its_own(fake_town: Town) -> None:
+    town = fake_town
+    head = HEAD + '[daemon]\nmax_restarts = 2\nrestart_window = "1h"\n'
+    town.declare(pool("hand", most=1, check="echo 1", body=FRAGILE) + agent("mayor", FRAGILE), head)
+    await town.patrolled()
+    held = {}
+    for who in ("hand", "mayor"):
+        ctx = acting("human", town.clock.now())
+        bead = await town.store.transact(beads.create, NewBead(title=who), prefix="tn", ctx=ctx)
+        await town.store.transact(beads.claim, bead.id, who, ctx=ctx)
+        held[who] = bead.id
+    for _ in range(2):
+        for who in ("hand", "mayor"):
+            await town.crash(who, "out")
+        await town.patrolled()
+        town.clock.advance(seconds=40)
+        await town.patrolled()
+    assert {event.subject for event in await town.events("agent.quarantined")} == {"hand", "mayor"}
+    rows = {who: await town.store.read(lambda tx, one=one: tx.beads.get(one)) for who, one in held.items()}
+    assert (rows["hand"].status, rows["hand"].assignee) == ("open", None)
+    assert (rows["mayor"].status, rows["mayor"].assignee) == ("in_progress", "mayor")
 
 
 async def test_dependants_start_after_what_they_depend_on_and_fall_with_it(town: Town) -> None:

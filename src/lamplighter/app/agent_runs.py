@@ -1,8 +1,9 @@
 """Builds what agent runs need on this machine: sessions, files, worktrees, artifacts and the target selector."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
@@ -11,7 +12,6 @@ from lamplighter.adapters.git.command import Git
 from lamplighter.adapters.git.worktrees import GitWorktrees
 from lamplighter.adapters.sessions.voice import Voice
 from lamplighter.app.fronts import with_fronts
-from lamplighter.app.lazy_selector import LazySelector
 from lamplighter.app.membership import place_of
 from lamplighter.app.secrets import box_of
 from lamplighter.app.sessions import open_named, open_provider
@@ -19,6 +19,7 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.automation_loops import Agents
 from lamplighter.domain.city.model import City
 from lamplighter.domain.city.run_plan import RunPlan
+from lamplighter.domain.runs.target import Candidate, Selection
 from lamplighter.domain.sessions.logins import Login
 from lamplighter.domain.sessions.presets.catalogue import PRESETS
 from lamplighter.ports.artifacts import ArtifactStore
@@ -93,3 +94,15 @@ async def asked_login(opened: OpenCity, store: Store, login: Login) -> bool | No
 def _selector(opened: OpenCity) -> Selector:
     """The selector loads its HTTP client when a run first asks a model."""
     return LazySelector(opened.settings.env)
+
+
+class LazySelector:
+    """Loads the selector when a run first needs one: most cities never ask a model."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+
+    async def select(self, payload: Mapping[str, Any], candidates: Sequence[Candidate]) -> Selection:
+        from lamplighter.adapters.models.selector import ModelSelector, endpoint_of
+
+        return await ModelSelector(endpoint_of(self._env)).select(payload, candidates)

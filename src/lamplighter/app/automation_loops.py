@@ -1,10 +1,12 @@
-"""Builds the loops that fire and run a city's automations."""
+"""Builds the loops that fire and run a city's automations, and the loop that asks providers what happened."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from lamplighter.adapters.files.formulas import read_formula
+from lamplighter.adapters.github.api import GitHub
 from lamplighter.adapters.processes.memory import available_memory
+from lamplighter.adapters.slack.attachments import Attachments
 from lamplighter.adapters.slack.socket_mode import SlackDial, can_listen
 from lamplighter.adapters.slack.web_api import SlackWebApi
 from lamplighter.app.agent_runs import agents_of
@@ -17,6 +19,7 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.automation_loops import AutomationLoops, Outside
 from lamplighter.daemon.pipeline.agent_sessions import at_once
 from lamplighter.daemon.pipeline.slack import SlackOutside
+from lamplighter.daemon.polls import Polls
 from lamplighter.domain.beads.formulas import Formula
 from lamplighter.domain.city.model import City
 from lamplighter.services.runs import review
@@ -61,7 +64,12 @@ def loops_of(
         ),
         secrets=secrets,
         memory=available_memory,
-        slack=SlackOutside(workspaces, SlackWebApi.of(opened.settings.env), SlackDial() if can_listen() else None),
+        slack=SlackOutside(
+            workspaces,
+            SlackWebApi.of(opened.settings.env),
+            SlackDial() if can_listen() else None,
+            Attachments(opened.paths.runtime / "slack", opened.clock).keep,
+        ),
     )
     loops = AutomationLoops.build(
         city, rules_of(city, opened.settings.env), outside,
@@ -72,3 +80,8 @@ def loops_of(
 
 def _formula(city: City, name: str, rig: str | None) -> Formula:
     return read_formula(name, city.layers.of(rig) if rig else city.layers.city)
+
+
+def polls_of(opened: OpenCity, store: Store) -> Polls:
+    source = GitHub(opened.paths.root, command_parent(opened.settings.env))
+    return Polls(store, opened.clock, opened.ids, source, StoredSecrets(store, box_of(opened)))

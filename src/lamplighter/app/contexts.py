@@ -9,12 +9,14 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.kit.errors import Conflict, NotFound, UsageError
 from lamplighter.kit.nearest import full_stop
+from lamplighter.kit.records import record
 
 LOCAL = "local"
 """In place of a context's name: the city around the working directory."""
@@ -28,7 +30,7 @@ class Context(NamedTuple):
     token: str
 
 
-@dataclass(frozen=True)
+@record
 class Contexts:
     """`current` names the one that commands are about when nothing else is named; None for none."""
 
@@ -96,8 +98,6 @@ def read(env: Mapping[str, str]) -> Contexts:
 
 def change(env: Mapping[str, str], how: Callable[[Contexts], Contexts]) -> Contexts:
     """Change the file, one process at a time. Raises what `how` and `read` raise."""
-    from lamplighter.adapters.files.atomic import write_atomically
-
     file = file_of(env)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
@@ -111,7 +111,7 @@ def change(env: Mapping[str, str], how: Callable[[Contexts], Contexts]) -> Conte
 # ── the choice ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
+@record
 class Named:
     """What the line of a command names of a city and a token."""
 
@@ -122,7 +122,7 @@ class Named:
     token_file: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Remote:
     """A city on another machine; `by` says what chose it."""
 

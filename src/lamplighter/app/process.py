@@ -19,7 +19,7 @@ from lamplighter.adapters.files.layers import load_city
 from lamplighter.adapters.files.lock import ControllerLock
 from lamplighter.adapters.files.watch import Watch
 from lamplighter.app import store_record
-from lamplighter.app.automation_loops import Tools, loops_of
+from lamplighter.app.automation_loops import Tools, loops_of, polls_of
 from lamplighter.app.automations import definitions_of, rules_of
 from lamplighter.app.bead_readiness import BeadReadiness
 from lamplighter.app.config_in_force import InForce, in_force
@@ -33,7 +33,6 @@ from lamplighter.app.lifetime import Lifetime, if_possible
 from lamplighter.app.membership import SAVED_COPY, become_member, join, migrate_own, peer_watch, rigs_here
 from lamplighter.app.open_beads import close_beads
 from lamplighter.app.patrol import build_patrol
-from lamplighter.app.polls import polls_of
 from lamplighter.app.service_units import is_service, program
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import OpenCity, host

@@ -7,8 +7,6 @@ from lamplighter.kit.shapes import to_json
 
 def version_of(*parts: Any) -> str:
     """A short text that differs when one of the parts does."""
-    from hashlib import sha256
+    from lamplighter.kit.canonical import fingerprint
 
-    from lamplighter.kit.canonical import canonical
-
-    return sha256(canonical([to_json(one) for one in parts]).encode()).hexdigest()[:20]
+    return fingerprint([to_json(one) for one in parts])[:20]

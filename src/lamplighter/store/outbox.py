@@ -37,7 +37,8 @@ SWAP = Write(
 # the index outbox_due serves this
 NEXT_DUE = """
     SELECT due_at FROM outbox WHERE city_id = :city AND state = 'pending' {where} ORDER BY due_at LIMIT 1"""
-LOCK = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id = :id {{for_update}}"
+GET = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id = :id"
+LOCK = GET + " {for_update}"
 # the index outbox_claimed serves this
 CLAIMED_BY = f"""
     SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'claimed' AND claimed_by = :owner
@@ -102,6 +103,10 @@ class Outbox:
         where, params = _within(reach)
         row = self._db.row(NEXT_DUE.replace("{where}", where), params | {"city": self._city})
         return None if row is None else instant(row["due_at"])
+
+    def get(self, item: str) -> Item | None:
+        found = self._many(GET, {"id": item})
+        return found[0] if found else None
 
     def lock(self, item: str) -> Item | None:
         found = self._many(LOCK, {"id": item})

@@ -24,6 +24,7 @@ from lamplighter.web.errors import on_bug, on_client_left, on_http_error, on_lam
 from lamplighter.web.hooks import Door, Hooks
 from lamplighter.web.hosts import OwnSites, Reached, is_secure
 from lamplighter.web.listening import bound, url_of
+from lamplighter.web.prefix import Prefixed
 from lamplighter.web.protocol import Limits
 from lamplighter.web.quiet import QuietServer
 from lamplighter.web.request_ids import RequestIds
@@ -43,7 +44,7 @@ PAGES = frozenset({
 LIMITS = Limits()
 LONGEST_MESSAGE = 64 << 10
 """Bytes of a message that comes over a web socket."""
-_TERMINAL = re.compile(r"/agents/.+/terminal")
+_TERMINAL = re.compile(r"/(?:.+/)?agents/.+/terminal")
 
 Ready = Callable[[], Awaitable[str | None]]
 """Returns why the city cannot serve; None if it can."""
@@ -104,6 +105,7 @@ def build(surface: Surface) -> Starlette:
         middleware=[
             *([Middleware(Hooks, door=surface.door, reached=surface.reached)] if surface.door else []),
             Middleware(RequestIds),
+            Middleware(Prefixed, reached=surface.reached),
             Middleware(OwnSites, reached=surface.reached),
             Middleware(
                 Authenticate,

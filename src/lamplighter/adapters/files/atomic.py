@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 
@@ -11,16 +10,17 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> 
     path = path.resolve()
     with contextlib.suppress(FileNotFoundError):
         mode = path.stat().st_mode & 0o7777
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    made = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
+    handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fchmod(file.fileno(), 0o644 if mode is None else mode)
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        made.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        made.unlink(missing_ok=True)
         raise
     _sync_directory(path.parent)
 

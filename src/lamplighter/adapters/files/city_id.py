@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.kit.errors import Conflict, NotFound, Unavailable
 
 RUNTIME = ".gc"
@@ -77,8 +78,6 @@ def city_id_text(city: str, root: Path, host: str) -> str:
 
 def record_home(root: Path, host: str) -> None:
     """Record in the file that the city is here now. Raises OSError."""
-    from lamplighter.adapters.files.atomic import write_atomically
-
     text = city_id_text(read_city_id(root).id, root, host)
     file = root / RUNTIME / FILE
     if file.read_text(encoding="utf-8") != text:

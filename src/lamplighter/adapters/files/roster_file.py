@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lamplighter import __version__
+from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.adapters.files.questions import QUESTIONS
 
 FORMAT = 1
@@ -51,8 +52,6 @@ def keep_roster(
     if not answers or QUESTIONS["is_file"](fetched):
         file.unlink(missing_ok=True)
         return
-    from lamplighter.adapters.files.atomic import write_atomically
-
     known = sorted(names)
     told = {
         "format": FORMAT,

@@ -23,9 +23,9 @@ class SlackDial:
     pong: float = PONG_S
 
     async def __call__(self, url: str, hear: Callable[[str], Awaitable[str | None]]) -> None:
-        import httpx2
-        from httpx2.websockets import HTTPXWSException
+        import httpx2.websockets
 
+        closed = httpx2.websockets.HTTPXWSException
         ended: Exception | None = None
         try:
             async with (
@@ -41,9 +41,15 @@ class SlackDial:
                     while (answer := await hear(await session.receive_text())) != LEAVE:
                         if answer is not None:
                             await session.send_text(answer)
-                except HTTPXWSException as error:
+                except closed as error:
                     ended = error
-        except (httpx2.HTTPError, httpx2.InvalidURL, HTTPXWSException, OSError, ExceptionGroup) as error:
+        except (
+            httpx2.HTTPError,
+            httpx2.InvalidURL,
+            httpx2.websockets.HTTPXWSException,
+            OSError,
+            ExceptionGroup,
+        ) as error:
             ended = ended or error
         if ended is not None:
             raise Unavailable(f"The socket to Slack is closed: {type(ended).__name__}.") from ended

@@ -55,7 +55,7 @@ class Dispatcher:
     _added: bool = False
     """An item was added since the last tick: it is probably due, so the next tick claims without looking first."""
     _taken: bool = True
-    """Leases were voided, as after a process died, or runs were ended by others: there may be runs to adopt."""
+    """Leases were voided, as after a process died: there may be runs to adopt."""
     _adopted: float | None = None
     _hung_looked: float | None = None
     _loop: "asyncio.Task[None] | None" = None

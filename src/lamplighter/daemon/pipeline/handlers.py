@@ -76,8 +76,8 @@ class Handlers:
         return True
 
     async def stop(self) -> None:
-        """Cut short what could take long and may be repeated: notices to destinations that hang."""
-        await self.notices.stop()
+        """Cut short what could take long and may be repeated: what goes to destinations that hang."""
+        await asyncio.gather(self.notices.stop(), *([] if self.slack is None else [self.slack.stop()]))
 
     async def _dispatch(self, item: Item, kind: ItemKind) -> None:  # noqa: C901  a table of kinds
         match kind:

@@ -1,7 +1,6 @@
 """How a run is carried out, read anew from the configuration that is in force."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lamplighter.daemon.active_config import ActiveConfig
@@ -21,18 +20,24 @@ class RunPlans:
     workshop: RunWorkshop
 
     async def plan(self, row: Run, *, instead: bool = False) -> RunPlan:
-        """The run's plan, with the fallback `instead` of what is named first. Raises CannotRun."""
-        chosen = await self.store.read(planning.chosen, row)
-        # In a thread: it searches PATH for programs, and PATH may include slow disks.
-        plan = await asyncio.to_thread(
-            planning.plan_of, self.active.city, row, chosen, self.workshop.installed, instead=instead
-        )
-        return replace(plan, env=await self.opened(plan.env))
+        """The run's plan, its secrets opened, with the fallback `instead` of what is named first.
 
-    async def opened(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Raises CannotRun for a secret that is not there or cannot be opened."""
+        Raises CannotRun, also for a secret that is not there or cannot be opened.
+        """
+        chosen = None if row.configuration is None else await self.store.read(planning.chosen, row)
+        # In a thread: it searches PATH for programs, and PATH may include slow disks.
         try:
-            return await self.active.secrets.opened(env)
+            plan = await asyncio.to_thread(
+                planning.plan_of, self.active.city, row, chosen, self.workshop.installed, instead=instead
+            )
+        except CannotRun as error:
+            if error.reason != "program_missing":
+                raise
+            raise CannotRun(
+                error.reason, f"{error.message} {error.hint}"
+            ) from error  # trying again alone mends nothing
+        try:
+            return replace(plan, env=await self.active.secrets.opened(plan.env))
         except (SecretUnknown, SecretLocked) as error:
             raise CannotRun(error.reason, error.message, hint=error.hint) from error
 

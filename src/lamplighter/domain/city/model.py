@@ -25,6 +25,7 @@ from lamplighter.domain.city.sections import (
     Store,
     Workspace,
 )
+from lamplighter.kit.records import record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +170,7 @@ class Configuration:
     env: Mapping[str, str] = field(default_factory=dict, metadata=pairs("Its environment."))
 
 
-@dataclass(frozen=True)
+@record
 class FormulaLayers:
     """Directories of formulas and automations, low to high; a rig's list holds only what the city's does not.
 

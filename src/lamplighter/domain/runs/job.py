@@ -8,6 +8,7 @@ step occurs at most once: the end is recorded once, and the run's processes, wor
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lamplighter.domain.runs.model import Run
 from lamplighter.kit.records import record
 
 
@@ -79,6 +80,11 @@ class RunEnded:
     """The run has ended otherwise: its agent completed it, a person canceled it, it was replaced or timed out."""
 
     completed: bool = False
+
+    @staticmethod
+    def of(row: Run | None) -> "RunEnded":
+        """None is a run that is gone with its automation."""
+        return RunEnded(completed=row is not None and row.completion_id is not None)
 
 
 @dataclass(frozen=True)

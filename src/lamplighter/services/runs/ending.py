@@ -43,7 +43,9 @@ from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 
 TAKEN = "runs.taken"
-"""Topic: runs were ended or freed by someone other than their holder; each process checks the runs it holds."""
+"""Topic: runs were freed by someone other than their holder: holders look at their own, others take them up."""
+TOLD = "runs.told"
+"""Topic: runs were ended, or claimed to be done, by someone other than their holder: each process looks at its own."""
 LONGEST_ERROR = 2000
 MESSAGE_BYTES = 300
 FALLBACK_NAMED, FALLBACK_TAKEN = "named", "taken"
@@ -95,13 +97,13 @@ class _Ending:
             return Refused(error)
         after = _ended(moved, ending)
         automation = self.automations.get(after.automation_id)
-        later = _retry_at(after, automation, ctx.now, nothing_ran=ending.nothing_ran)
+        later = retry_at(after, automation, ctx.now, nothing_ran=ending.nothing_ran)
         after = self.rows[run] = changed(after, fingerprint=needs.judgement(after, tried_again=later is not None))
         ended = _write(self.tx, moved, ending, before, after, automation, later=later, ctx=_inside(ctx, by, run))
         if ended is not None:
             self.automations[ended.id] = ended
         if by.mover is not Mover.WORKER:
-            self.tx.wake(TAKEN)
+            self.tx.wake(TOLD)
         return after
 
 
@@ -355,7 +357,7 @@ def _after_agent(tx: Tx, before: Run, row: Run, *, ctx: Context) -> None:
         tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.STOP_SESSION, payload, due))
 
 
-def _retry_at(
+def retry_at(
     row: Run, automation: AutomationRow | None, now: datetime, *, nothing_ran: bool = False
 ) -> datetime | None:
     """When it is tried again, by its policy or because nothing of it ran; None if this was the last attempt."""
@@ -417,7 +419,9 @@ def _count(tx: Tx, row: Run, automation: AutomationRow, *, tried_again: bool, ct
             tx.automations.count_failures(automation.id, counted.failures)
             return replace(automation, failures=counted.failures)
         return automation
-    why = f"{needs.BY_FAILURES}{counted.failures} times in a row, last with {run.reason or run.state}"
+    why = (
+        f"{needs.BY_FAILURES}{counted.failures} times in a row, last with {(run.reason or run.state).replace('_', ' ')}"
+    )
     if line := last_line(run.error):
         why += f": {line}"
     off = replace(
