@@ -29,6 +29,8 @@ goldens: $(BIN)/.installed-test ## write the golden files anew; look at the diff
 	WRITE_GOLDENS=1 $(BIN)/python -m pytest -q -p no:randomly tests/golden
 
 screenshots: $(BIN)/.installed-test ## take the pictures of the web console that the documents show
+	@$(PIP) pillow
+	@fc-list | grep -q Inter || { $(call debian,fonts-inter); } || echo "Without the font Inter the pictures look plainer."
 	$(BIN)/python tools/screenshots.py
 
 pictures: ## draw the pictures of the documents from their texts
@@ -55,7 +57,7 @@ format: $(BIN)/.installed-check ## format the code and mend what can be mended
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 bench: $(BIN)/.installed-bench ## every benchmark, one JSON line each
-	@for file in bench/*.py; do $(BIN)/python $$file || exit 1; done
+	@for file in bench/*.py; do $(BIN)/python -P $$file || exit 1; done
 
 clean: ## remove what was made here
 	rm -rf $(VENV) .venv-3.* $(DEMO) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -78,6 +80,7 @@ APT := $$(test "$$(id -u)" = 0 || echo sudo) apt-get -qq -o DPkg::Lock::Timeout=
 debian = sh tools/again.sh $(APT) update && sh tools/again.sh $(APT) install -y $(1) >/dev/null
 
 $(BIN)/.installed: pyproject.toml | $(BIN)/python
+	@echo "Installing Lamplighter into $(VENV), once; this takes a minute or less."
 	@$(PIP) -e '.[postgres,terminal]'
 	@touch $@
 

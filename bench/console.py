@@ -1,11 +1,14 @@
 """The console of a large city: what each page takes on the server, and what a first visit weighs.
 
-`python bench/console.py [RUNS] [AUTOMATIONS]` makes a city on SQLite with 1,000,000 runs and 5,000 automations, serves
-it by `lamp up`, and prints one JSON line: for each page what a request takes of the server's processors, the
+`python -P bench/console.py [RUNS] [AUTOMATIONS]` makes a city on SQLite with 1,000,000 runs and 5,000 automations,
+serves it by `lamp up`, and prints one JSON line: for each page what a request takes of the server's processors, the
 milliseconds it takes over loopback (median and slowest of those taken) and its size; and the size of a first visit to
-the start page with its style sheet and script.
+the start page with its style sheet and script. Then 200 pages are open, each with its stream, which fetch themselves
+again as the console's script does, while 20 events a second happen: how late a signal is, how often each page is
+fetched, how long that takes, and what it costs the server.
 """
 
+import asyncio
 import json
 import os
 import re
@@ -15,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,7 @@ BUSY = 200
 TAKEN = 15
 SETTLES = 5
 """So many seconds the city is left alone before it is measured."""
+VIEWERS, EVENTS_A_SECOND, WATCHED_S = 200, 20, 15
 PAGES = ("/", "/inbox", "/runs", "/runs?q=state:failed", "/runs?q=automation:aut-0007 state:succeeded",
          "/runs?q=automation:aut-00* since:2d", "/runs/RUN", "/automations", "/automations/new", "/automations/new/own",
          "/automations/aut-0007", "/automations/aut-0007/edit", "/agents", "/calendar", "/events", "/beads", "/nodes",
@@ -88,7 +92,7 @@ def served(root: Path) -> Iterator[tuple[str, int]]:
     )  # fmt: skip
     try:
         said = iter(process.stdout or ())
-        yield next(line for line in said if line.startswith("Console:")).split()[1], process.pid
+        yield next(line for line in said if "/sign-in/" in line).strip(), process.pid
     finally:
         process.terminate()
         process.wait(timeout=120)
@@ -128,6 +132,71 @@ def first_visit(client: httpx2.Client) -> float:
     return round((len(page.content) + sum(len(client.get(one).content) for one in files)) / 1000, 1)
 
 
+class Page:
+    """An open page: as the script does, it waits a second between two fetches, and longer where they take long."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+        self.signals: list[float] = []
+        self.taken: list[float] = []
+        self.refused = 0
+        self._wanted = asyncio.Event()
+
+    async def listen(self) -> None:
+        async with self._client.stream("GET", "/api/v1/stream", timeout=None) as lines:
+            async for line in lines.aiter_lines():
+                if line.startswith("event: changed"):
+                    self.signals.append(time.time())
+                    self._wanted.set()
+
+    async def show(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            began = time.perf_counter()
+            answer = await self._client.get("/runs")
+            took = time.perf_counter() - began
+            self.refused += answer.status_code != 200
+            self.taken.append(took)
+            await asyncio.sleep(max(1.0, 4 * took) - took)
+
+
+async def live(site: str, cookie: str, token: dict[str, str], process: int) -> dict[str, Any]:
+    """Pages that look at the runs, while events happen that change what they show."""
+    told: list[float] = []
+    async with AsyncExitStack() as stack:
+        limits = httpx2.Limits(max_connections=2 * VIEWERS + 10, max_keepalive_connections=2 * VIEWERS + 10)
+        made = httpx2.AsyncClient(
+            base_url=site, trust_env=False, timeout=120, limits=limits, headers={"Cookie": cookie}
+        )
+        client = await stack.enter_async_context(made)
+        pages = [Page(client) for _ in range(VIEWERS)]
+        tasks = [asyncio.create_task(one) for page in pages for one in (page.listen(), page.show())]
+        await asyncio.sleep(SETTLES)
+        for page in pages:
+            page.signals.clear()
+            page.taken.clear()
+        used, began = cpu_ms(process), time.perf_counter()
+        for number in range(EVENTS_A_SECOND * WATCHED_S):
+            told.append(time.time())
+            done = await client.post("/api/v1/automations/aut-0000/run", headers=token, json={})
+            assert done.status_code in {201, 409}, done.text
+            await asyncio.sleep(max(0.0, (number + 1) / EVENTS_A_SECOND - (time.perf_counter() - began)))
+        lasted = time.perf_counter() - began
+        cores = (cpu_ms(process) - used) / 1000 / lasted
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    late = sorted(min((at - one for at in page.signals if at >= one), default=99.0) for page in pages for one in told)
+    taken = sorted(one for page in pages for one in page.taken) or [0.0]
+    return {
+        "pages": VIEWERS, "events_a_second": round(len(told) / lasted, 1), "server_cores": round(cores, 2),
+        "signal_p50_ms": round(late[len(late) // 2] * 1000), "signal_p95_ms": round(late[len(late) * 95 // 100] * 1000),
+        "fetches_a_second": round(len(taken) / lasted, 1), "fetch_p50_ms": round(taken[len(taken) // 2] * 1000),
+        "fetch_p95_ms": round(taken[len(taken) * 95 // 100] * 1000), "refused": sum(page.refused for page in pages),
+    }  # fmt: skip
+
+
 def owner(root: Path) -> dict[str, str]:
     return {"Authorization": f"Bearer {(root / '.gc' / 'owner.token').read_text().strip()}"}
 
@@ -155,8 +224,13 @@ def main() -> None:
                 idle = idling(process)
                 newest = client.get("/api/v1/runs?limit=1", headers=owner(root)).json()["data"][0]["id"]
                 pages = {path: measure(client, path.replace("RUN", newest), process, idle) for path in PAGES}
+                cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+                watched = asyncio.run(live(site, cookie, owner(root), process))
     told = {"bench": "console", "store": "sqlite", "runs": runs, "automations": automations, "filled_s": filled}
-    print(json.dumps(told | {"first_visit_kB": weight, "load": os.getloadavg()[0], "pages": pages}), flush=True)
+    print(
+        json.dumps(told | {"first_visit_kB": weight, "load": os.getloadavg()[0], "pages": pages, "live": watched}),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

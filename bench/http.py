@@ -1,11 +1,13 @@
 """Durable deliveries a second and their p99 with 32 senders: a whole city beside a bare Starlette route, in turns.
 
-`python bench/http.py [SECONDS]` prints one JSON line. `ours` is `lamp up`: it verifies, parses, deduplicates and
+`python bench/http.py [SECONDS]` prints one JSON line; `python bench/http.py streams` another, about 500 open streams.
+
+`ours` is `lamp up`: it verifies, parses, deduplicates and
 commits before it answers, and meanwhile processes what came. `plain` is one Starlette route on the same uvicorn that
 checks the token, parses the body and inserts two rows with the bare driver, one commit for each request; `grouped` is
 the same with one commit for all requests that wait. All sync to the disk before they answer. SECONDS is the length of
 a turn. `cpu_us` is the CPU that the answering process used for each delivery, ours with the processing; on a busy
-machine it says more than the rate.
+machine it says more than the rate. `processed_per_s` counts the time until all that was answered is processed too.
 """
 
 # ruff: noqa: E402  this file must not stand in for `http` of the standard library, which the others import
@@ -39,6 +41,8 @@ from lamplighter.testing.postgres import cluster
 SENDERS = 32
 TURNS = 3
 SECONDS = 1.2
+STREAMS = 500
+REST_SECONDS = 15
 CONNECTIONS = 64
 """A connection takes 6000 a minute, so that many share the load."""
 TOKEN = "t" * 40
@@ -151,11 +155,19 @@ class Contender:
     taken: list[float] = field(default_factory=list)
     refused: int = 0
     cpu: float = 0.0
+    lasted: float = 0.0
+    settling: float = 0.0
+    """The seconds in which it processed what it had answered, after the senders had stopped."""
 
     def busy(self) -> float:
         """The seconds of CPU that its process has used."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> float:
+        """The megabytes that its process holds."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return round(int(status.partition("VmRSS:")[2].split()[0]) / 1024, 1)
 
     def figures(self) -> dict[str, float]:
         ranked = sorted(self.taken)
@@ -166,6 +178,7 @@ class Contender:
             "p50_ms": round(statistics.median(ranked) * 1000, 1),
             "p99_ms": round(ranked[int(len(ranked) * 0.99)] * 1000, 1),
             "cpu_us": round(self.cpu / len(ranked) * 1e6),
+            "processed_per_s": round(len(ranked) / (self.lasted + self.settling)),
             "refused": self.refused,
         }
 
@@ -273,15 +286,70 @@ def measure(contenders: dict[str, Contender], seconds: float) -> dict[str, Any]:
         for name in sorted(contenders, reverse=bool(number % 2)):
             one = contenders[name]
             before = one.busy()
+            began = time.perf_counter()
             aio.run(turn(one, seconds))
+            stopped = time.perf_counter()
             one.settle()
+            one.lasted += stopped - began
+            one.settling += time.perf_counter() - stopped
             one.cpu += one.busy() - before
     return {name: one.figures() for name, one in contenders.items()}
+
+
+# ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def streams(one: Contender, token: str) -> dict[str, Any]:
+    """What open streams of events cost at rest, and how long one event takes to all of them."""
+    import httpx2
+
+    asked = f"Host: 127.0.0.1:{one.port}\r\nAuthorization: Bearer {token}\r\n"
+    found: dict[str, Any] = {"bench": "streams", "streams": STREAMS, "before": await _at_rest(one)}
+    opened = []
+    for _ in range(STREAMS):
+        reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+        writer.write(f"GET /api/v1/stream?content=events HTTP/1.1\r\n{asked}\r\n".encode())
+        opened.append((reader, writer))
+    heads = await asyncio.gather(*(reader.readuntil(b"\r\n\r\n") for reader, _ in opened))
+    found |= {"answered_200": sum(b" 200 " in head for head in heads), "with_them": await _at_rest(one)}
+    seeing = [asyncio.create_task(_seen(reader)) for reader, _ in opened]
+    began, busy = time.perf_counter(), one.busy()
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{one.port}", trust_env=False) as client:
+        headers = {"authorization": f"Bearer {token}"}
+        (await client.post("/api/v1/events", json={"type": "lamp.lit"}, headers=headers)).raise_for_status()
+    at = sorted(each - began for each in await asyncio.gather(*seeing))
+    found["event_ms"] = {
+        "first": round(at[0] * 1000),
+        "p50": round(at[len(at) // 2] * 1000),
+        "last": round(at[-1] * 1000),
+    }
+    found["event_cpu_ms"] = round((one.busy() - busy) * 1000)
+    for _, writer in opened:
+        writer.close()
+    return found
+
+
+async def _at_rest(one: Contender) -> dict[str, float]:
+    before = one.busy()
+    await asyncio.sleep(REST_SECONDS)
+    cpu = (one.busy() - before) / REST_SECONDS * 100
+    return {"mb": one.memory(), "cpu_percent": round(cpu, 2)}
+
+
+async def _seen(reader: asyncio.StreamReader) -> float:
+    while b"lamp.lit" not in await reader.readuntil(b"\n"):
+        pass
+    return time.perf_counter()
 
 
 def main() -> None:
     if sys.argv[1:2] == ["serve"]:
         serve(sys.argv[2], sys.argv[3])
+        return
+    if sys.argv[1:2] == ["streams"]:
+        with tempfile.TemporaryDirectory(prefix="lamp-http-") as made, ours(Path(made) / "town", "") as one:
+            token = (Path(made) / "town/.gc/owner.token").read_text().strip()
+            print(json.dumps(aio.run(streams(one, token))), flush=True)
         return
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
     found: dict[str, Any] = {"bench": "http", "senders": SENDERS, "body_bytes": len(BODY)}

@@ -46,6 +46,15 @@ FILL = f"""
         FROM generate_series(1, CAST(:runs AS bigint)) AS n) AS made"""
 
 
+# Every other run is of one repository, the others are of 500; a hundredth of all is of each author.
+FIELDS = f"""
+    INSERT INTO run_fields (city_id, path, value, run_id)
+    SELECT '{CITY}', path, value, 'run_' || lpad(n::text, 12, '0')
+    FROM generate_series(1, CAST(:runs AS bigint)) AS n, LATERAL (VALUES
+        ('repo', CASE WHEN n % 2 = 0 THEN 'acme/often' ELSE 'acme/r' || n % 1000 END), ('author', 'a' || n % 100)
+    ) AS told (path, value)"""
+
+
 def filters(runs: int) -> dict[str, Callable[[Tx], list[Run]]]:
     middle = f"run_{runs // 2:012}"
     by_state: dict[str, Callable[[Tx], list[Run]]] = {
@@ -59,10 +68,13 @@ def filters(runs: int) -> dict[str, Callable[[Tx], list[Run]]]:
         for state in (RunState.SUCCEEDED, RunState.FAILED, RunState.NEEDS_HUMAN, RunState.RUNNING)
     }
     searched: dict[str, Callable[[Tx], list[Run]]] = {
-        f"query {text}": lambda tx, text=text: tx.runs.search(parse(text, NOW), limit=PAGE)[0]
+        f"query {text}": lambda tx, text=text: tx.runs.search(parse(text, NOW, ["repo", "author"]), limit=PAGE)[0]
         for text in (
             "state:failed", "automation:often state:failed", "automation:seldom trigger:cron", "reason:never",
             "-state:succeeded", "rig:a* action:exec", "automation:aut* state:failed,canceled",
+            "payload.repo:acme/often", "payload.repo:acme/r7", "payload.repo:acme/nothing", "payload.author:a7",
+            "payload.repo:acme/r7 state:failed", "payload.repo:acme/often state:failed automation:often",
+            "payload.repo:acme/r7 payload.author:a7 state:failed automation:aut7",
         )
     }  # fmt: skip
     return {
@@ -140,7 +152,8 @@ def main() -> None:
         direct = open_direct(place, CITY)
         try:
             direct.transact(lambda tx: tx.db.execute(FILL, {"runs": runs}))
-            direct.transact(lambda tx: tx.db.execute("ANALYZE runs", {}))
+            direct.transact(lambda tx: tx.db.execute(FIELDS, {"runs": runs}))
+            direct.transact(lambda tx: tx.db.execute("ANALYZE runs, run_fields", {}))
             listed = {name: measure(direct, ask) for name, ask in filters(runs).items()}
         finally:
             direct.close()

@@ -12,9 +12,6 @@ from lamplighter.domain.sessions.presets.model import Counts, Mode, Preset
 HERE = Path(__file__).parent
 SEEN = HERE.parent / "tests" / "agents" / "seen.json"
 
-KNOWN = ("gemini", "qwen", "copilot", "cline")
-"""Programs whose words for a refused login were recorded, and are read by a test, but whose runs are not refused by one."""
-
 BEGINNING = """# Presets
 
 A preset knows one agent program: its command lines, its questions, the signs that it is ready, how a session goes on, and
@@ -24,22 +21,23 @@ on `PATH` is used, in this order: {order}. `shell` is used only when named, and 
 ## What was seen
 
 Each program was run against a model that follows a script: in every mode twice in the same home directory, and two runs
-at once in one home; with a limit that is reached, and, for four of them, a login that is refused. The table
-tells what these runs did. Programs without a version were not run; their command lines are from their documentation and
-help.
+at once in one home and two cities on it; with a login that is refused, which works again, and with a limit that is
+reached. As agents on tmux they were killed and relit. The table tells what these runs did. Programs without a version
+were not run; their command lines are from their documentation and help.
 """
 
 MIDDLE = """
 - **modes** are those in which a run can complete without a person. Any other is refused before the run starts, as
   `failed(mode_not_offered)`, with the reason below.
 - **tells** is what the program reports of its use. A budget by something it does not tell is refused before the run
-  starts, as `failed(budget_not_counted)`; `budget.time` always works.
+  starts, as `failed(budget_not_counted)`; `budget.time` always works. Most programs tell it only when
+  their turn ends, so that a turn may use more than the budget of its run before that is noticed; opencode tells it after
+  each step.
 - **relit with its conversation** is said of agents: when the program is started again, after a crash, a restart, or a
   restart of the daemon or the machine, it goes on with the conversation it had
   ([Health patrol](../explanation/health-patrol.md)). The others begin anew.
 - **effort**: `effort` is mapped to the program's own words; for the others it is refused, as `failed(effort_not_offered)`.
-- **login refused**: `seen` where a run was seen to end as `failed(login)`, `known` where what the program prints
-  then was recorded; for the others only words that all programs have in common are recognised; `asked before`: the program is asked for its login before its first run.
+- **login refused**: `seen` where a run was seen to end as `failed(login)`; for the others only words that all programs have in common are recognised; `asked before`: the program is asked for its login before its first run.
 - **limit told**: a run was seen to end as `failed(provider_limit)` with the time at which the limit is lifted
   ([Logins and limits](../explanation/logins-and-limits.md)).
 - Exit status 0 says nothing about a run's success with any of them; only the completion counts.
@@ -124,11 +122,12 @@ def page() -> str:
 def _row(preset: Preset, saw: Mapping[str, Any]) -> str:
     offered = [mode.value for mode in Mode if mode not in preset.refuses]
     modes = ", ".join(f"`{mode}`" for mode in (saw["modes"] if saw else offered))
-    tells = {Counts.NOTHING: "nothing", Counts.TOKENS: "tokens", Counts.COST: "tokens and cost"}[preset.counts]
+    counted = Counts(saw.get("tells", preset.counts.value))
+    tells = {Counts.NOTHING: "nothing", Counts.TOKENS: "tokens", Counts.COST: "tokens and cost"}[counted]
     twice = "yes" if saw.get("two_at_once") else "–"
-    relit = "–" if preset.conversations is None else "yes"
-    effort = "yes" if preset.efforts else "–"
-    refused = "seen" if saw.get("login") else "known" if preset.login and preset.name in KNOWN else "–"
+    relit = "yes" if saw.get("relit") else "–"
+    effort = "yes" if saw.get("effort") else "–"
+    refused = "seen" if saw.get("login") else "–"
     refused += ", asked before" if preset.login and preset.login.ask else ""
     limit = "seen" if saw.get("limit") else "–"
     row = [preset.name, preset.title, saw.get("version", "–"), modes, tells, twice, relit, effort, refused, limit]

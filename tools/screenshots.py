@@ -3,9 +3,7 @@
 It uses the system's Chromium, and writes the page of the documents that shows them all.
 """
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,29 +13,23 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
 
+import demo_city
 from browser_city import Town, launched, up
 from playwright.sync_api import Page, sync_playwright
 
 HERE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "console"
 GALLERY = HERE.parents[1] / "reference" / "console-pictures.md"
 WIDE, PHONE = {"width": 1200, "height": 760}, {"width": 390, "height": 780}
-TESTS = (
-    r"printf '\033[1mcollecting\033[0m 212 tests\n\033[32m211 passed\033[0m\n"
-    r"\033[31mFAILED tests/test_rates.py::test_rounding\033[0m\n'; exit 1"
-)
-IMPORT = 'i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo "batch $i of 60: 2,000 rows"; sleep 1; done'
 
 
 def main() -> None:
     HERE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="lamp-pictures-") as folder:
-        town = Town(Path(folder) / "lantern-street")
-        command = [sys.executable, "-m", "lamplighter", "init", str(town.root), "--demo", "--name", "lantern-street"]
-        subprocess.run(command, check=True, capture_output=True)
-        with up(town), sync_playwright() as playwright, launched(playwright) as browser:
-            fill(town)
+        town = demo_city.build(Path(folder) / "lantern-street")
+        with up(town) as link, sync_playwright() as playwright, launched(playwright) as browser:
+            demo_city.live(town)
             context = browser.new_context()
-            context.new_page().goto(town.link())
+            context.new_page().goto(link)
             state: Any = context.storage_state()
 
             @contextmanager
@@ -61,23 +53,23 @@ def addresses(town: Town) -> dict[str, str]:
     """Every page of the console, by the name of its picture."""
 
     def newest(automation: str) -> str:
-        found = town.lamp("run", "list", "--automation", automation, "--limit", "1", "--json")
-        return str(json.loads(found)[0]["id"])
+        return str(town.read(f"/runs?automation={automation}&limit=1")["data"][0]["id"])
 
-    item = json.loads(town.lamp("inbox", "list", "--json"))[0]["id"]
-    delivery = json.loads(town.lamp("delivery", "list", "--json"))[0]["id"]
-    bulk = json.loads(town.lamp("bulk", "list", "--json"))[0]["id"]
-    bead = json.loads(town.lamp("bead", "list", "--json"))[0]["id"]
+    item = town.read("/inbox")["data"][0]["id"]
+    delivery = town.read("/deliveries")["data"][0]["id"]
+    bulk = town.read("/bulk-actions")["data"][0]["id"]
+    bead = town.read("/beads")["data"][0]["id"]
     return {
         "home": "/",
         "inbox": "/inbox",
         "inbox-focus": "/inbox/focus",
         "inbox-item": f"/inbox/{item}",
-        "runs": "/runs?q=since:1d",
+        "runs": "/runs?q=since:2d",
         "run": f"/runs/{newest('nightly-tests')}",
+        "run-agent": f"/runs/{newest('triage')}",
         "run-live": f"/runs/{newest('nightly-import')}",
         "automations": "/automations",
-        "automation": "/automations/minutely",
+        "automation": "/automations/nightly-tests",
         "editor": "/automations/nightly-import/edit",
         "editor-new": "/automations/new",
         "agents": "/agents",
@@ -115,32 +107,29 @@ def gallery(pages: Mapping[str, str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def fill(town: Town) -> None:
-    """Some runs to look at."""
-    town.lamp("automation", "create", "nightly-tests", "--exec", TESTS, "--daily", "02:30")
-    town.lamp("automation", "create", "nightly-import", "--exec", IMPORT, "--daily", "04:00")
-    town.lamp("automation", "create", "digest", "--template", "weekly-digest", "--path", str(town.root))
-    for name in ("nightly-tests", "nightly-tests", "nightly-import", "minutely"):
-        town.lamp("automation", "run", name)
-    proof = town.connect("shop")
-    town.lamp("automation", "create", "greet-orders", "--webhook", "shop", "--exec", "echo a new order")
-    for number in (1041, 1042, 1043):
-        town.deliver("shop", proof, {"title": f"Order {number}", "order": {"number": number, "total": "19.90"}})
-    town.lamp("bead", "create", "Trim the wicks in Lantern Street")
-    town.lamp("run", "retry", "--query", "state:failed automation:nightly-tests")
-
-
 def take(page: Page, path: str, name: str, *, keys: str = "") -> None:
     """With `keys` they are typed into the palette."""
     page.goto(path)
-    page.locator("#freshness.live").wait_for()
-    page.wait_for_timeout(1500)
+    page.locator("#freshness.live").wait_for(timeout=120_000)
+    page.wait_for_timeout(1000)
     if keys:
         page.keyboard.press("Control+k")
         page.keyboard.type(keys)
         page.locator("#palette .chosen", has_text=keys).wait_for()
     page.screenshot(path=HERE / f"{name}.png")
+    shrink(HERE / f"{name}.png")
     print(f"{name}.png, {os.path.getsize(HERE / f'{name}.png') // 1000} kB")  # noqa: PTH202
+
+
+def shrink(path: Path) -> None:
+    """A third of the bytes, with a palette; as it is where Pillow is missing."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    with Image.open(path) as taken:
+        few = taken.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
 
 
 if __name__ == "__main__":

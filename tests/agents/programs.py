@@ -23,12 +23,17 @@ from lamplighter.app.wakeups import listening
 from lamplighter.app.wiring import OpenCity, open_city
 from lamplighter.cli.main import run as lamp
 from lamplighter.daemon.automation_loops import AutomationLoops
+from lamplighter.domain.access import owner
+from lamplighter.domain.city.configurations import body_of
+from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.runs.model import Run
 from lamplighter.domain.runs.prompt import completion_id
 from lamplighter.services import configurations, owners
 from lamplighter.services.automations import editing, firing
-from lamplighter.services.context import Context, acting
+from lamplighter.services.context import Configured, Context, acting
+from lamplighter.services.rules import Rules
 from lamplighter.services.runs import review, transcripts
+from lamplighter.store.configurations import ConfigurationRow
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.owners import Owner
 from lamplighter.store.transcripts import TranscriptEvent
@@ -199,7 +204,8 @@ class Town:
 
     async def fire(
         self, model: ModelServer, *, deny: bool = False, furnished: bool = True, name: str = "light",
-        env: Mapping[str, str] | None = None, effort: str | None = None, **keys: Any,
+        env: Mapping[str, str] | None = None, effort: str | None = None, payload: Mapping[str, Any] | None = None,
+        **keys: Any,
     ) -> str:  # fmt: skip
         """An automation of its own for this program and this model; its run is left to the loops."""
         mode = keys.pop("mode", self.program.denied_mode if deny else "full_access")
@@ -210,16 +216,29 @@ class Town:
             "name": name, "gate": "manual",
             "agent": {
                 "prompt": "Light the lamps.", "preset": self.program.name, "model": self.program.model,
-                "configuration": "real", "mode": mode, "effort": effort,
+                "configuration": self.program.name, "mode": mode, "effort": effort,
             },
         } | keys  # fmt: skip
-        rules = rules_of(self.opened.config.city, self.opened.settings.env)
-        ctx = acting("tester", self.opened.clock.now(), self.opened.ids)
         around = {**self.program.env(model.url, self.home), **(env or {})}
-        await self.store.transact(_configure, around, ctx)
-        await self.store.transact(editing.create, body, rules=rules, ctx=ctx)
-        fired = await self.store.transact(firing.run_by_hand, firing.ByHand(name), rules=rules, ctx=ctx)
+        await self.store.transact(_configure, self.program.name, around, self.ctx)
+        await self.store.transact(editing.create, body, rules=self.rules, ctx=self.ctx)
+        scoped = f"{name}:rig:{keys['rig']}" if "rig" in keys else name
+        return await self.again(scoped, **(payload or {}))
+
+    async def again(self, scoped: str = "light", **payload: Any) -> str:
+        wanted = firing.ByHand(scoped, payload)
+        fired = await self.store.transact(firing.run_by_hand, wanted, rules=self.rules, ctx=self.ctx)
         return fired.run
+
+    @property
+    def rules(self) -> Rules:
+        return rules_of(self.opened.config.city, self.opened.settings.env)
+
+    @property
+    def ctx(self) -> Context:
+        """That of a person at the city's command line."""
+        in_force = Configured(self.loops.active.city, self.loops.active.rules)
+        return Context(owner("ada"), self.opened.clock.now(), self.opened.ids, configured=in_force)
 
     async def work(self, run: str) -> Run:
         """To its end, and until everything that follows is done."""
@@ -250,31 +269,34 @@ def processes_at_home(home: Path) -> set[int]:
     return found
 
 
-def _configure(tx: Any, env: Mapping[str, str], ctx: Context) -> None:
-    from lamplighter.domain.city.model import Configuration
-
-    configurations.sync(tx, (Configuration(name="real", env=env),), ctx.now)
+def _configure(tx: Any, name: str, env: Mapping[str, str], ctx: Context) -> None:
+    body = body_of(Configuration(name=name, env=env))
+    tx.configurations.put(ConfigurationRow(name, configurations.FILE, body), ctx.now)
 
 
 @asynccontextmanager
-async def a_town(root: Path, program: Program, home: Path | None = None) -> AsyncIterator[Town]:
-    """`home` is that of the program, which several towns may share."""
+async def a_town(
+    root: Path, program: Program, home: Path | None = None, *, more: str = "", env: Mapping[str, str] | None = None
+) -> AsyncIterator[Town]:
+    """`home` is that of the program, which several towns may share; `more` is added to the city's file."""
     assert lamp(["init", str(root), "--name", "town"]) == 0
-    opened = open_city(Settings(root, root, "ada", None, {"PATH": os.environ["PATH"]}))
+    with (root / "city.toml").open("a", encoding="utf-8") as city:
+        city.write(more)
+    opened = open_city(Settings(root, root, "ada", None, {"PATH": os.environ["PATH"], **(env or {})}))
     wakes = Wakes()
     store = open_store(opened.place, opened.paths.city_id(), wakes)
     proofs = open_proofs(opened.place)
-    owner = Owner(opened.ids.make("own"), "controller", "here", os.getpid(), opened.clock.now())
+    me = Owner(opened.ids.make("own"), "controller", "here", os.getpid(), opened.clock.now())
     operations = operations_of(WorkerHost(opened, store, lambda: loops.active, wakes))
     http = HttpServer(opened, store, operations, "127.0.0.1", 0, lambda: loops.active)
     http.open()
     tools = Tools(lambda: http.url, http.tools_ready)
-    loops = loops_of(opened, opened.config.city, store=store, me=review.Worker(owner.id, "here"), tools=tools)
+    loops = loops_of(opened, opened.config.city, store=store, me=review.Worker(me.id, "here"), tools=tools)
     serving = asyncio.create_task(http.run())
     watching = asyncio.create_task(loops.worker.loop())
     try:
-        with listening(opened.place, owner.id, wakes):
-            await owners.join(store, proofs, owner, ctx=acting("ada", opened.clock.now()))
+        with listening(opened.place, me.id, wakes):
+            await owners.join(store, proofs, me, ctx=acting("ada", opened.clock.now()))
             loops.listen(wakes)
             yield Town(opened, store, loops, program, home or root / "home")
             await loops.worker.stop()
@@ -284,6 +306,6 @@ async def a_town(root: Path, program: Program, home: Path | None = None) -> Asyn
         await http.stop()
         await serving
         await loops.close()
-        proofs.release(owner.id)
+        proofs.release(me.id)
         await store.close()
         opened.close()

@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from lamplighter.domain.sessions.presets.model import Mode
+
 FILE = Path(__file__).with_name("seen.json")
 PACKAGES = {
     "claude": "@anthropic-ai/claude-code", "codex": "@openai/codex", "goose": "@aaif/goose-binary-linux-x64",
@@ -27,6 +29,13 @@ def version(name: str) -> str:
         return FILE.with_name("openhands.txt").read_text().strip().partition("==")[2]
     packages = json.loads(FILE.with_name("package.json").read_text())["dependencies"]
     return str(packages[PACKAGES[name]])
+
+
+def check_mode(name: str, mode: str) -> None:
+    """That a run in this mode completed."""
+    known = kept().get(name, {}).get("modes", [])
+    check(name, modes=[one for one in Mode if one in {*known, mode}] if os.environ.get("WRITE_SEEN") else known)
+    assert mode in kept()[name]["modes"], "WRITE_SEEN=1 keeps what was seen"
 
 
 def check(name: str, **saw: Any) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from programs import PROGRAMS, THOROUGHLY, Program
+import seen
+from programs import PROGRAMS, Program
 from tmux_towns import ANSWER, Town, a_tmux_town, after, heard, heard_in, texts, until
 
 from lamplighter.domain.sessions.presets.catalogue import PRESETS
@@ -43,25 +44,6 @@ def town(program: Program, model: ModelServer, tmp_path: Path) -> Iterator[Town]
         yield made
 
 
-@only(*THOROUGHLY)
-def test_what_is_said_at_its_start_and_later_arrives_each_as_a_message_of_its_own(
-    town: Town, model: ModelServer
-) -> None:
-    said = ["Trim every wick in Mill Lane.", "Now light the lamps of Mill Lane.", "Then count them:\n\nall of them."]
-    with (town.root / "city.toml").open("a") as city:
-        city.write(f'nudge = "{said[0]}"\n')
-    town.lamp("daemon", "start")
-    until(lambda: heard(model, "[town] mayor") and heard(model, said[0]), town.screen)
-    first = next(json.dumps(asked.body) for asked in model.asked if heard_in(asked, "[town] mayor", said[0]))
-    assert "[town] mayor" in first, "who it is comes first"
-    for message in said[1:]:
-        town.lamp("agent", "nudge", "mayor", message)
-        until(lambda words=message: heard(model, words.split()[-1]), town.screen)
-    for request in list(model.asked):
-        for text in texts(request.body):
-            assert sum(one[:12] in text for one in said) < 2, text
-
-
 def written_down(home: Path, program: Program, said: str) -> bool:
     """Whether the kept conversation holds what was said, and is no longer written: a program does both moments after
     it showed the answer.
@@ -77,13 +59,25 @@ def written_down(home: Path, program: Program, said: str) -> bool:
 
 
 @only(*(name for name in PROGRAMS if PRESETS[name].conversations is not None))
-def test_an_agent_that_died_is_relit_with_its_conversation(town: Town, program: Program, model: ModelServer) -> None:
-    said = "The door of the lamp house is opened with moonshine."
+def test_each_message_arrives_by_itself_and_an_agent_that_died_is_relit_with_all_of_them(
+    town: Town, program: Program, model: ModelServer
+) -> None:
+    said = ["Trim every wick in Mill Lane.", "Now light the lamps of Mill Lane.", "Then count them:\n\nall of them."]
+    with (town.root / "city.toml").open("a") as city:
+        city.write(f'nudge = "{said[0]}"\n')
     town.lamp("daemon", "start")
-    until(lambda: heard(model, "[town] mayor") and town.mayor["state"] == "running", town.screen)
-    town.lamp("agent", "nudge", "mayor", said)
-    until(lambda: heard(model, said) and ANSWER in after(said, town.screen()), town.screen)
-    until(lambda: written_down(town.home, program, said), town.screen)
+    until(lambda: heard(model, "[town] mayor") and heard(model, said[0]), town.screen)
+    first = next(json.dumps(asked.body) for asked in model.asked if heard_in(asked, "[town] mayor", said[0]))
+    assert "[town] mayor" in first, "who it is comes first"
+    for message in said[1:]:
+        town.lamp("agent", "nudge", "mayor", message)
+        until(lambda words=message: heard(model, words.split()[-1]), town.screen)
+    last = said[-1].splitlines()[-1]
+    until(lambda: town.mayor["state"] == "running" and ANSWER in after(last, town.screen()), town.screen)
+    until(lambda: written_down(town.home, program, last), town.screen)
+    for request in list(model.asked):
+        for text in texts(request.body):
+            assert sum(one[:12] in text for one in said) < 2, text
 
     before = town.mayor["session_id"]
     ours = ("tmux", "lamp", "python")
@@ -93,7 +87,8 @@ def test_an_agent_that_died_is_relit_with_its_conversation(town: Town, program: 
     until(lambda: town.mayor["session_id"] not in {None, before}, lambda: town.mayor)
     until(lambda: heard(model, "Your program was started again"), town.screen)
     again = next(asked for asked in model.asked if heard_in(asked, "Your program was started again"))
-    assert heard_in(again, said), "what was said before is part of the request"
+    assert all(heard_in(again, *one.splitlines()[:1]) for one in said), "what was said before is part of the request"
+    seen.check(program.name, relit=True)
 
 
 @only("codex", "goose")

@@ -10,9 +10,7 @@ from programs import PROGRAMS, Town, completing, only
 from tmux_towns import Town as TmuxTown
 from tmux_towns import a_tmux_town, heard, until
 
-from lamplighter.domain.access import owner
 from lamplighter.domain.runs.model import RunState
-from lamplighter.services.context import Configured, Context
 from lamplighter.services.runs import planning
 from lamplighter.testing.model_server import CallTool, ModelServer, Say
 
@@ -34,9 +32,7 @@ async def test_a_plan_is_made_without_a_change_and_carried_out_in_the_same_sessi
         assert (row.state, row.reason, row.summary) == (RunState.NEEDS_HUMAN, "plan", "All lamps are lit."), said
         place = Path((row.worktree or {}).get("path") or town.opened.paths.root)
         assert not (place / "lit").exists(), "it only plans"
-        in_force = Configured(town.loops.active.city, town.loops.active.rules)
-        ctx = Context(owner("ada"), town.loops.clock.now(), town.loops.ids, configured=in_force)
-        made = await town.store.transact(planning.approve, run, "", ctx=ctx)
+        made = await town.store.transact(planning.approve, run, "", ctx=town.ctx)
         # Its script counts the tool results of the first run: it is one conversation.
         model.by_text = {f"run_id: {made.id}": (Say("Lost."), Say("Lost."), touch, completing(made.id), Say("Lit."))}
         last = await town.work(made.id)

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 from playwright.sync_api import Browser, Page, Playwright
 
+HERE = Path(__file__).parent
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -122,7 +123,17 @@ def a_town(root: Path) -> Town:
     command = [sys.executable, "-m", "lamplighter", "init", str(root), "--name", "town"]
     subprocess.run(command, check=True, capture_output=True, timeout=180)
     (root / "city.toml").write_text(CITY)
+    stand_in(root)
     return Town(root)
+
+
+def stand_in(root: Path) -> Path:
+    """A script under the name of a preset's program, which speaks and reports as that does; no account is needed."""
+    program = root / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{(HERE.parents[1] / 'tools' / 'pretend_agent.py').read_text()}")
+    program.chmod(0o755)
+    return program
 
 
 def fill(town: Town) -> None:
@@ -143,13 +154,13 @@ def up(town: Town) -> Iterator[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "lamplighter", "--city", str(town.root), "up"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "PATH": f"{town.root}/bin:{os.environ['PATH']}"},
     )  # fmt: skip
     try:
         link = ""
         for line in process.stdout or ():
-            if line.startswith("Console:"):
-                link = line.split()[1]
+            if "/sign-in/" in line:
+                link = line.strip()
             if line.startswith("Stop:"):
                 break
         assert link, "lamp up did not print the console's address"

@@ -78,6 +78,9 @@ def test_a_member_signs_in_with_a_token_and_sees_what_they_may_not_do_and_why(
     expect(page.get_by_text("A member may not control agents; an admin or owner may.")).to_be_visible()
     page.get_by_text("Restart…").click()
     expect(page.get_by_role("button", name="Restart now")).to_be_disabled()
+    forced = context.request.post("/agents/watchman/restart", headers={"Sec-Fetch-Site": "same-origin"})
+    assert forced.status == 403
+    assert "may not control agents" in forced.text()
     page.goto("/automations/quick")
     page.get_by_text("Suspend…").click()
     expect(page.get_by_role("button", name="Suspend", exact=True)).to_be_disabled()

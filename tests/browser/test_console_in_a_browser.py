@@ -253,37 +253,116 @@ def test_script_that_gets_into_a_page_is_not_run(context: BrowserContext, town: 
     assert page.evaluate("window.evil") is None
 
 
-def test_items_are_worked_off_by_keys_alone_and_undone(page: Page, town: Town) -> None:
-    for number in range(5):
-        town.create(f"worry-{number}", f"echo trouble {number} >&2; exit 9")
-        town.run(f"worry-{number}")
-        page.goto("/")
-        expect(page.locator("#needs")).to_contain_text(f"worry-{number}")  # one after another: the last comes first
+def test_twenty_items_are_worked_off_by_keys_alone_and_undone(page: Page, town: Town) -> None:
+    for number in range(20):
+        town.create(f"worry-{number:02}", f"echo trouble {number} >&2; exit 9")
+        town.run(f"worry-{number:02}")
+    worries = lambda: [one for one in town.read("/inbox?limit=200")["data"] if one["subject"].startswith("worry-")]  # noqa: E731
+    page.goto("/")
+    expect(page.locator("#needs .item").first).to_be_visible()
+    for _ in range(600):
+        if len(worries()) == 20:
+            break
+        page.wait_for_timeout(100)
     page.keyboard.press("f")
     page.wait_for_url("**/inbox/focus")
-    heading = page.locator("h1")
-    expect(page.locator(".output")).to_contain_text("trouble 4")  # what it printed is beside the buttons
-    expect(heading).to_have_text("worry-4")
+    heading, done = page.locator("h1"), page.get_by_role("status")
+    left: list[str] = []
+    while len(left) < 200 and not heading.inner_text().startswith("worry-"):  # what others left is passed over
+        left.append(heading.inner_text())
+        page.keyboard.press("n")
+        expect(heading).not_to_have_text(left[-1])
+    expect(page.locator(".output")).to_contain_text("trouble")  # what it printed is beside the buttons
+    first = heading.inner_text()
     page.keyboard.press("c")
     expect(page.get_by_text("Claimed by")).to_be_visible()
     page.keyboard.press("z")
     expect(page.get_by_text("Nobody looks after it now.")).to_be_visible()
-    page.keyboard.press("s")
-    expect(heading).to_have_text("worry-3")
-    page.keyboard.press("z")
-    expect(heading).to_have_text("worry-4")
-    page.keyboard.press("x")
-    expect(heading).to_have_text("worry-3")
-    page.keyboard.press("r")
-    expect(heading).to_have_text("worry-2")
-    page.keyboard.press("n")
-    expect(heading).to_have_text("worry-1")
+    for key, said in (("s", "It is shown again."), ("x", "It is open again.")):
+        page.keyboard.press(key)
+        expect(heading).not_to_have_text(first)
+        page.keyboard.press("z")
+        expect(done.filter(has_text=said)).to_be_visible()
+        expect(heading).to_have_text(first)
     page.keyboard.press("o")
     page.wait_for_url("**/runs/run_*")
     expect(page.locator("#head .state")).to_have_text("failed")
-    page.goto("/inbox")
-    expect(page.locator("#items")).to_contain_text("worry-2")
-    expect(page.locator("#items")).not_to_contain_text("worry-3")
+    page.go_back()
+    for number in range(20):
+        now = heading.inner_text()
+        assert now.startswith("worry-")
+        page.keyboard.press("1" if number % 2 else "3")
+        expect(page.locator(".reason input:checked")).to_have_count(1)
+        page.keyboard.press("rx"[number % 2])
+        expect(heading).not_to_have_text(now)
+    assert worries() == []
+    settled = [one for one in town.read("/inbox?state=settled&limit=50")["data"] if one["subject"].startswith("worry-")]
+    assert {one["settled_why"] for one in settled if one["settled_how"] == "it was dismissed"} == {"mended by hand"}
+    assert len(settled) == 20
+    reasons = {one["reason"] for one in town.read("/runs?q=automation:worry-*&limit=50")["data"]}
+    assert "manual_resolution:a hiccup outside" in reasons
+
+
+def test_a_question_is_answered_where_it_stands(page: Page, town: Town) -> None:
+    body = {"name": "notes", "gate": "manual", "agent": {"prompt": "Write the release notes", "mode": "full_access",
+            "preset": "claude", "path": str(town.root)}}  # fmt: skip
+    town.ask("/automations", body)
+    run = town.run("notes")
+    page.goto("/")
+    item = page.locator("#needs .item", has_text="Does 2.4 drop Python 3.10?")
+    expect(item).to_be_visible()
+    mark(page)
+    assert is_marked(page)
+    item.get_by_role("button", name="Keep it for 2.4").click()
+    expect(page.get_by_text("Answered; a new run continues the work.")).to_be_visible()
+    expect(item.filter(has_text="Collected")).to_have_count(0)
+    assert town.read(f"/runs/{run}")["continued_by"]
+
+
+def test_an_automation_from_a_template_fires_for_the_first_time(page: Page, town: Town) -> None:
+    page.goto("/automations/new")
+    page.get_by_role("link", name="Weekly digest").click()
+    expect(page.get_by_role("heading", name="Is the city ready for it?")).to_be_visible()
+    page.get_by_label("Directory it works in").fill(str(town.root))
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_url("**/automations/weekly-digest")
+    expect(page.locator("#head .state").first).to_have_text("disabled")
+    page.get_by_role("button", name="Enable", exact=True).click()
+    expect(page.locator("#head .state").first).to_have_text("enabled")
+    expect(page.locator("#next tr").first).to_contain_text("15:00")
+    page.get_by_role("button", name="Run now").click()
+    page.wait_for_url("**/runs/run_*")
+    expect(page.locator("#head .state")).to_have_text("succeeded")
+    expect(page.locator("#head .summary")).to_have_text("Nothing needs a word this time.")
+    expect(page.locator(".transcript")).to_contain_text("I looked through the repository.")
+    page.get_by_label("Search the transcript").fill("looked")
+    page.keyboard.press("Enter")
+    expect(page.locator(".transcript li")).to_have_count(1)
+
+
+def test_what_is_new_waits_while_one_reads_and_keys_can_be_switched_off(page: Page, town: Town) -> None:
+    town.run("quick")
+    page.goto("/runs")
+    expect(page.locator("#freshness.live")).to_be_visible()
+    page.keyboard.press("j")
+    expect(page.locator("[data-row].at")).to_have_count(1)
+    run = town.run("quick")
+    expect(page.locator("[data-newer]")).to_contain_text("new")
+    expect(page.locator(f"#row-{run}")).to_have_count(0)
+    page.locator("[data-newer]").click()
+    expect(page.locator(f"#row-{run}")).to_be_visible()
+    expect(page.locator("[data-newer]")).to_be_hidden()
+    page.keyboard.press("?")
+    page.get_by_role("button", name="Switch single keys off").click()
+    expect(page.get_by_text("Single keys do nothing now.")).to_be_visible()
+    page.keyboard.press("f")
+    page.keyboard.press("j")
+    expect(page.locator("[data-row].at")).to_have_count(0)
+    assert page.url.endswith("/runs")
+    page.keyboard.press("?")
+    page.get_by_role("button", name="Switch single keys on").click()
+    page.keyboard.press("j")
+    expect(page.locator("[data-row].at")).to_have_count(1)
 
 
 def test_an_automation_is_made_in_the_editor_which_says_what_it_would_be_as_one_types(page: Page) -> None:

@@ -51,3 +51,18 @@ def test_the_mode_is_asked_for_on_a_terminal_with_what_each_means_and_a_wrong_on
     refused = here("automation", "create", "trim", "--prompt", "Go.", "--preset", "claude", "--manual", "--city", town)
     assert refused.code == 2, "without a terminal nobody can be asked"
     assert "--mode" in refused.err
+
+
+def test_all_that_is_left_out_is_asked_for_and_a_typing_error_is_asked_again(tmp_path: Path) -> None:
+    town = str(tmp_path / "town")
+    assert here("init", town).code == 0
+    answers = {
+        "Name:": "tidy", "have an agent do something": "1", "Command:": "true", "only by hand": "5",
+        "By a cron line:": "99 * * * *", "minutes go from 0 to 59": "30 8 * * 1-5",
+    }  # fmt: skip
+    code, shown = talk("automation", "create", "--city", town, answers=answers)
+    assert code == 0, shown
+    assert "Created tidy: At 08:30 on Monday through Friday (on)." in shown
+    refused = here("automation", "create", "trim", "--city", town)
+    assert refused.code == 2
+    assert "It is not said what it does." in refused.err

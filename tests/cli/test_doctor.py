@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from lamp_program import ENVIRONMENT, here, lamp, until
 
+from lamplighter.app.settings import Settings
+from lamplighter.app.wiring import open_city
+from lamplighter.store.slack import Installation
+
 
 def made(tmp_path: Path, text: str = "") -> Path:
     root = tmp_path / "town"
@@ -88,8 +92,33 @@ def test_an_automation_that_is_quiet_is_told(tmp_path: Path) -> None:
 
 def test_destinations_that_nobody_declares_are_told(tmp_path: Path) -> None:
     town = made(tmp_path, '[[notifications.destinations]]\nname = "desk"\nkind = "command"\ncommand = "cat"\n')
-    define(town, "job", 'gate = "manual"\nexec = "true"\nnotify = ["desk", "ops", "none"]')
-    assert "There is no destination `ops`, which job would tell." in problems(town)
+    define(town, "job", 'gate = "manual"\nexec = "true"\nnotify = ["desk", "ops", "none", "slack:C1"]')
+    agent = 'gate = "manual"\nagent = { prompt = "p" }\nnotify = { thread = "talk" }'
+    define(town, "thinks", agent)
+    told = [one for one in problems(town) if one.startswith("There is no destination")]
+    assert told == [
+        "There is no destination `ops`, which job would tell.",
+        "There is no destination `talk`, which thinks would tell.",
+    ]
+
+
+def test_what_slack_conversations_name_and_is_not_there_is_told(tmp_path: Path) -> None:
+    town = made(tmp_path)
+    opened = open_city(Settings(town, town, "ada", None, {}))
+    now = opened.clock.now()
+    row = Installation("T1", "City", "U1", "B1", "codex", "", "approval", 1, 0, now, "ada", '["gone"]')
+    opened.store.transact(lambda tx: tx.slack.put(row))
+    opened.close()
+    assert "Conversations in City (T1) name configurations that are not there: gone." in problems(town)
+
+
+def test_a_destination_that_takes_no_notices_is_told(tmp_path: Path) -> None:
+    text = '[notifications]\nto = ["desk"]\n[[notifications.destinations]]\nname = "desk"\nkind = "command"\n'
+    town = made(tmp_path, f'{text}command = "echo no paper >&2; exit 1"\n')
+    assert here("--city", str(town), "notify", "test", "desk").code != 0
+    (told,) = problems(town)
+    assert told.startswith("Destination desk takes no notices: ")
+    assert "no paper" in told
 
 
 @pytest.mark.parametrize(

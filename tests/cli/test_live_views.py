@@ -20,7 +20,7 @@ from lamp_program import ENVIRONMENT, here
 
 from lamplighter.app.daemon_log import calm, log_beside_a_view
 from lamplighter.app.settings import Settings
-from lamplighter.cli.narrator import Narrator
+from lamplighter.cli.narrator import Line, Narrator
 from lamplighter.domain.events import Event
 
 WITHIN_S = 120
@@ -106,8 +106,8 @@ def test_up_tells_what_happens_and_logs_to_its_file(town: Path) -> None:
     assert here("automation", "create", "hello", "--exec", "true", "--manual", "--city", str(town)).code == 0
     with terminal("--city", str(town), "up") as shown:
         shown.until("The lamps are lit")
-        shown.until(r"✗.{0,10} lamp +went out \(exit status 3\)")
-        shown.until(r"●.{0,10} lamp +is lit again")
+        shown.until(r"✗.{0,10} lamp +crashed \(exit status 3\)")
+        shown.until(r"●.{0,10} lamp +started again")
         assert here("automation", "run", "hello", "--city", str(town)).code == 0
         shown.until(r"✓.{0,10} hello +succeeded after")
         assert here("stop", "--city", str(town)).code == 0
@@ -142,6 +142,10 @@ def test_the_watched_status_is_drawn_in_place_and_q_ends_it(town: Path) -> None:
         assert "\x1b[?1049l" in shown.seen, "the screen before is back"
 
 
+def plain(line: Line) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", line.head + line.body)
+
+
 def event(event_type: str, subject: str, seconds: float = 0, message: str | None = None, **payload: object) -> Event:
     return Event(1, event_type, AT + timedelta(seconds=seconds), "controller", subject, message, payload, None)
 
@@ -157,7 +161,7 @@ def test_what_repeats_itself_is_told_briefly() -> None:
         event("automation.fired", "tidy", 20, "again", run="run_4"),
         event("bead.created", "sf-1", 21),
     ]
-    told = [re.sub(r"\x1b\[[0-9;]*m", "", line)[10:] if (line := narrator.line(one)) else None for one in story]
+    told = [plain(lines[0])[10:] if (lines := narrator.lines(one)) else None for one in story]
     assert told == [
         "→ tidy            fired: run by hand",
         "✓ tidy            succeeded after 100 ms",
@@ -170,23 +174,28 @@ def test_what_repeats_itself_is_told_briefly() -> None:
 
 
 def test_the_writer_of_an_event_does_not_steer_the_terminal() -> None:
-    line = Narrator().line(event("automation.fired", "a\x1b[2J", 0, "x\x1b]2;evil\x07\ny"))
-    assert line is not None
+    (found,) = Narrator().lines(event("automation.fired", "a\x1b[2J", 0, "x\x1b]2;evil\x07\ny"))
+    line = found.head + found.body
     assert "\x1b[2J" not in line
     assert "\x07" not in line
     assert "\n" not in line
 
 
-def test_a_run_that_needs_you_names_the_command_and_80_columns_hold_it() -> None:
-    def told(reason: str) -> str:
-        ended = event("automation.needs_human", "wick", 3, run=RUN, state="needs_human", reason=reason)
-        line = Narrator().line(ended)
-        assert line is not None
-        return re.sub(r"\x1b\[[0-9;]*m", "", line)
+def test_a_run_that_needs_you_tells_its_question_and_below_it_the_command() -> None:
+    def told(reason: str, **payload: object) -> list[str]:
+        narrator = Narrator()
+        narrator.lamp = "lamp --city demo"
+        ended = event("automation.needs_human", "wick", 3, run=RUN, state="needs_human", reason=reason, **payload)
+        return [plain(line)[10:].strip() for line in narrator.lines(ended)]
 
-    assert told("question")[10:] == "! wick            needs you: question (lamp run answer b7my82)"
-    assert told("plan")[10:] == "! wick            needs you: plan (lamp inbox)"
-    assert len(told("question")) <= 80
+    which = {"text": "Which first?", "choices": ["lamp", "watchman"]}
+    assert told("question", question=which) == [
+        "! wick            asks: Which first? (lamp or watchman)", "lamp --city demo run answer b7my82 TEXT",
+    ]  # fmt: skip
+    assert told("plan", question={"text": "First this."}) == [
+        "! wick            has a plan that waits for you: First this.", "lamp --city demo run approve b7my82",
+    ]  # fmt: skip
+    assert told("needs_human") == ["! wick            needs you", "lamp --city demo inbox"]
 
 
 def test_a_warning_of_the_log_is_one_line_of_the_view() -> None:

@@ -234,7 +234,7 @@ def _fill_deliveries(tx: Tx) -> None:
         at = NOW - timedelta(minutes=9 * (30 - n))
         delivery = IdSource(At(at), chance=Random(n).randbytes).make("dlv")
         row = DeliveryRow(delivery, "gh", f"d-{n}", {}, "{}", at, "processed", 0, "issues.opened", TEXTS[n % 5], "ada")
-        tx.deliveries.add(row)
+        tx.deliveries.add([row])
         for number, verdict in enumerate(("fired", "filtered")):
             told = f"filter: `repo` is {LONG}"
             tx.deliveries.judge(Verdict(delivery, f"aut_{number}", "webhook", NAMES[number], verdict, told, None, at))

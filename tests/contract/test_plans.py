@@ -12,7 +12,7 @@ from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.events import EventFilter
 from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.runs.query import parse
-from lamplighter.store.deliveries import DeliveryRow
+from lamplighter.store.deliveries import REPEATED
 from lamplighter.store.engine import Wakes
 from lamplighter.store.engine import db as store_db
 from lamplighter.store.tx import DirectStore, Tx
@@ -210,7 +210,7 @@ ASKS = {
     "newest deliveries": lambda tx: tx.deliveries.page(connection=None, before=None, limit=10),
     "ids of the newest deliveries": lambda tx: tx.deliveries.newest(limit=10),
     "size of some deliveries": lambda tx: tx.deliveries.size(["dlv_1", "dlv_2"]),
-    "a delivery sent again": lambda tx: tx.deliveries.add(DeliveryRow("dlv_1", "gh", "d-1", {}, "{}", AT)),
+    "a delivery sent again": lambda tx: tx.db.row(REPEATED, {"city": CITY, "connection": "gh", "external_id": "d-1"}),
     "waiting runs of a bulk action": lambda tx: tx.bulk_actions.waiting("blk_1", range(100, 200), limit=100),
     "results of a bulk action": lambda tx: tx.bulk_actions.results("blk_1", outcome=None, after=99, limit=100),
     "newest bulk actions": lambda tx: tx.bulk_actions.page(state=None, before=None, limit=10),
@@ -320,7 +320,7 @@ INDEX = {
     "orphans": {"sqlite": "runs_by_state", "postgres": "runs_"},
     "triggers of a connection": {"sqlite": "triggers_of_hook", "postgres": "triggers_of_hook"},
     "deliveries of a connection": {"sqlite": "deliveries_of", "postgres": "deliveries_"},
-    "newest deliveries": {"sqlite": "PRIMARY KEY", "postgres": "deliveries_"},
+    "newest deliveries": {"sqlite": "sqlite_autoindex_deliveries_1", "postgres": "deliveries_"},
     "a delivery sent again": {"sqlite": "deliveries_once", "postgres": "deliveries_"},
     "runs by what was delivered": {"sqlite": "run_fields USING PRIMARY KEY", "postgres": "run_fields_pkey"},
     "runs of one": {"sqlite": "runs_of", "postgres": "runs_of"},

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +23,7 @@ from lamplighter.store.slack import Person
 from lamplighter.store.tx import Tx
 from lamplighter.testing.processes import Children
 from lamplighter.testing.slack_server import SlackServer, slack_server
-from lamplighter.testing.slack_shapes import BOT_USER, TEAM, envelope
+from lamplighter.testing.slack_shapes import APP_TOKEN, BOT_TOKEN, BOT_USER, TEAM, envelope
 
 FAILS = '[automation]\nexec = "exit 1"\ngate = "cooldown"\ninterval = "1h"\n'
 CONFIG = """
@@ -82,6 +85,20 @@ def test_killed_around_each_post_it_stands_there_once(city: Path, slack: SlackSe
     wait_until(city, lambda tx: _told(tx) and not slack.messages["C1"][1].get("reactions"))
     assert slack.texts("C1")[2:] == ["Lit."]
     assert rows(city, "SELECT state, doubts FROM side_effects") == 2 * [{"state": "done", "doubts": 0}]
+    saved = city.parent / "saved"
+    line = [sys.executable, "-m", "lamplighter", "--city", str(city), "backup", str(saved)]
+    subprocess.run(line, check=True, capture_output=True, timeout=60)
+    assert holding_tokens(city, saved) == []
+
+
+def holding_tokens(city: Path, saved: Path) -> list[str]:
+    """The files of the city, its logs and its database among them, and of its backup, in which a token stands."""
+    with tarfile.open(saved) as archive:
+        parts = {one.name: archive.extractfile(one) for one in archive.getmembers() if one.isfile()}
+        found = {name: part.read() for name, part in parts.items() if part is not None}
+    assert found
+    found |= {str(one): one.read_bytes() for one in city.rglob("*") if one.is_file()}
+    return [name for name, data in found.items() if any(token.encode() in data for token in (BOT_TOKEN, APP_TOKEN))]
 
 
 def _ann(tx: Tx) -> None:

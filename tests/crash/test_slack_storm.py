@@ -6,6 +6,7 @@ import pytest
 from crew import JobPool
 from slack_load import drill, environment, furnish, of_runs, told_of, unaccounted
 
+from lamplighter.domain.inbox.notices import NoticeState
 from lamplighter.testing.processes import children
 from lamplighter.testing.slack_server import slack_server
 
@@ -19,6 +20,8 @@ def test_every_run_is_told_once_in_slack_or_its_doubt_is_on_record(city: Path, m
         furnish(city, slack, environment(slack))
         trouble = drill(city, JobPool.hired(started), slack, COUNT)
     assert unaccounted(city, slack) == []
-    assert [len(one) for one in told_of(city, slack)] == [COUNT, COUNT]
+    seen, unseen = told_of(city, slack)
+    assert len(seen) == COUNT
+    assert len(unseen) >= COUNT - sum(one.state is not NoticeState.SENT for one in of_runs(city))
     assert trouble.lost > 0
     assert sum(one.doubts for one in of_runs(city)) > 0

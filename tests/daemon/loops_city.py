@@ -46,8 +46,10 @@ class ScriptedSelector:
     def __init__(self) -> None:
         self.answer: Selection = NotSelected("llm_call_failed: nobody is there")
         self.asked: list[tuple[Candidate, ...]] = []
+        self.told: list[Mapping[str, Any]] = []
 
-    async def select(self, _payload: Mapping[str, Any], candidates: Sequence[Candidate]) -> Selection:
+    async def select(self, payload: Mapping[str, Any], candidates: Sequence[Candidate]) -> Selection:
+        self.told.append(payload)
         self.asked.append(tuple(candidates))
         return self.answer
 

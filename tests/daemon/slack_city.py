@@ -1,5 +1,7 @@
 """A city with an app in a Slack on this machine."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import httpx2
@@ -9,6 +11,7 @@ from starlette.applications import Starlette
 
 from lamplighter.adapters.files.secret_box import KeyedBox
 from lamplighter.adapters.notices.messenger import CityMessenger
+from lamplighter.adapters.slack.attachments import Attachments
 from lamplighter.adapters.slack.notices import SlackNotices
 from lamplighter.adapters.slack.web_api import SlackWebApi
 from lamplighter.daemon.inbox import InboxKeeper
@@ -39,7 +42,7 @@ def workspaces(loops: Loops) -> Workspaces:
     return Workspaces(loops.store, StoredSecrets(loops.store, KeyedBox(loops.root / ".gc", {}, CITY)))
 
 
-async def install(loops: Loops, *, preset: str = "", socket: bool = False) -> Workspaces:
+async def install(loops: Loops, *, preset: str = "", socket: bool = False, places: Sequence[str] = ()) -> Workspaces:
     found, now = workspaces(loops), loops.clock.now()
     values = {BOT: BOT_TOKEN, SIGNING: SIGNING_SECRET} | ({APP: APP_TOKEN} if socket else {})
     rows = []
@@ -49,9 +52,8 @@ async def install(loops: Loops, *, preset: str = "", socket: bool = False) -> Wo
         rows.append(SecretRow(name, sealed.key_id, sealed.nonce, sealed.text, now, "ann", now, "ann"))
 
     def put(tx: Tx) -> None:
-        tx.slack.put(
-            Installation(TEAM, "City", BOT_USER, BOT_ID, preset, "", "full_access", 1, int(socket), now, "ann")
-        )
+        made = Installation(TEAM, "City", BOT_USER, BOT_ID, preset, "", "full_access", 1, int(socket), now, "ann")
+        tx.slack.put(replace(made, configurations=json.dumps(places)))
         for row in rows:
             tx.secrets.put(row)
 
@@ -79,7 +81,9 @@ def hear(loops: Loops, slack: SlackServer) -> "httpx2.AsyncClient":
     parts = loops.parts
     configured = Configured(loops.city, loops.rules)
     receiver = SlackReceiver(found, loops.clock, loops.ids, lambda: configured)
-    outside = SlackOutside(found, SlackWebApi(slack.api))
+    outside = SlackOutside(
+        found, SlackWebApi(slack.api), keep=Attachments(loops.root / ".gc/slack", SystemClock()).keep
+    )
     parts.dispatcher.handlers.slack = SlackHandlers(
         loops.store, loops.clock, loops.ids, parts.active, outside, "controller"
     )

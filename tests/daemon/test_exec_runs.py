@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from loops_city import Loops
+from test_agent_runs import finished
 
+from lamplighter.domain.delivery_fields import Provider
 from lamplighter.domain.runs.completion import NotAnAgents, parse
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.clock import SystemClock
@@ -17,7 +19,10 @@ from lamplighter.kit.limits import TimeLimit
 from lamplighter.ports.commands import OUTPUT_BYTES, CommandNotStopped
 from lamplighter.services.automations import definitions
 from lamplighter.services.automations.firing import ByHand
+from lamplighter.services.deliveries.receiving import keep
 from lamplighter.services.runs import completing, review
+from lamplighter.store.connections import ConnectionRow
+from lamplighter.store.deliveries import DeliveryRow
 
 
 async def labels(loops: Loops, run: str) -> tuple[str, ...]:
@@ -64,6 +69,37 @@ async def test_case_18_the_child_sees_its_directory_its_run_and_its_trigger(loop
     assert (trigger["payload"], trigger["events"], trigger["slot"]) == ({"why": "test"}, [], None)
     assert row.bead is not None
     assert row.bead.startswith("we-")
+
+
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
+
+
+@pytest.mark.parametrize(("sent", "seen"), [(TRACE, TRACE), ("nonsense", "none"), ("", "none")])
+async def test_a_command_joins_the_trace_of_the_delivery_that_fired_it(loops: Loops, sent: str, seen: str) -> None:
+    now = loops.clock.now()
+    hook = ConnectionRow("ci", Provider.BEARER, "", (), (), (), now, "ada")
+    assert await loops.store.transact(lambda tx: tx.connections.add(hook))
+    await loops.add("job", exec="echo ${TRACEPARENT:-none}", gate="webhook", connection="ci")
+    came = DeliveryRow("dlv_1", "ci", None, {"traceparent": sent} if sent else {}, "{}", now)
+    await loops.store.transact(keep, came, loops.context)
+    await loops.parts.dispatcher.drain()
+    (run,) = await loops.store.read(lambda tx: tx.runs.page(automation="job", limit=2))
+    assert (run.state, run.output_tail) == (RunState.SUCCEEDED, f"{seen}\n")
+
+
+async def test_an_agent_joins_the_trace_of_the_delivery_that_fired_it(loops: Loops) -> None:
+    now = loops.clock.now()
+    hook = ConnectionRow("ci", Provider.BEARER, "", (), (), (), now, "ada")
+    assert await loops.store.transact(lambda tx: tx.connections.add(hook))
+    script = {"prompt": 'echo "$TRACEPARENT" > "$LAMP_CITY/seen"', "preset": "shell"}
+    await loops.add("job", agent=script, gate="webhook", connection="ci")
+    came = DeliveryRow("dlv_1", "ci", None, {"traceparent": TRACE}, '{"title": "Out"}', now)
+    await loops.store.transact(keep, came, loops.context)
+    await loops.parts.dispatcher.tick()
+    await loops.parts.dispatcher.handling.all_done()
+    (run,) = await loops.store.read(lambda tx: tx.runs.page(automation="job", limit=2))
+    await finished(loops, run.id)
+    assert (loops.root / "seen").read_text() == f"{TRACE}\n"
 
 
 async def test_case_19_a_command_past_its_limit_is_ended_with_its_children(loops: Loops) -> None:

@@ -69,7 +69,7 @@ def messenger(root: Path, values: Mapping[str, str] = VALUES) -> CityMessenger:
 
 
 def message(what: str = "opened", **body: Any) -> Message:
-    told = {"sentence": "nightly failed (exit_1): no oil.", "fix": "lamp run retry run_1", "item": "inb_1"} | body
+    told = {"sentence": "nightly failed (exit 1): no oil.", "fix": "lamp run retry run_1", "item": "inb_1"} | body
     link = link_of("https://lamp.example.org/", told)
     return Message("ntc_1", what, datetime(2026, 11, 18, 4, 0, tzinfo=UTC), "town", told, link)
 
@@ -98,7 +98,7 @@ async def test_a_mail_says_what_happened_how_to_mend_it_and_where_to_look(tmp_pa
     assert got["Message-ID"] == again["Message-ID"] == "<ntc_1@example.org>"
     assert got["References"] == "<inb_1@example.org>"
     lines = again.get_content().splitlines()
-    assert lines[0] == "nightly failed (exit_1): no oil."
+    assert lines[0] == "nightly failed (exit 1): no oil."
     assert "To mend it: lamp run retry run_1" in lines
     assert lines[-1] == "https://lamp.example.org/inbox/inb_1"
 
@@ -187,7 +187,7 @@ async def test_ntfy_gets_title_text_priority_link_and_an_id_that_stays(tmp_path:
     told = json.loads(got.body)
     assert (got.path, got.headers["authorization"]) == ("/", f"Bearer {VALUES['phone']}")
     assert (told["topic"], told["sequence_id"], told["priority"]) == ("lamp_town", "ntc_1", 4)
-    assert told["title"] == "[town] nightly failed (exit_1): no oil."
+    assert told["title"] == "[town] nightly failed (exit 1): no oil."
     assert told["click"] == "https://lamp.example.org/inbox/inb_1"
     assert "To mend it: lamp run retry run_1" in told["message"]
     await messenger(tmp_path).send(phone(receiver, priority=1), message(sentence="ä" * 9000))
@@ -300,7 +300,7 @@ async def test_apprise_sends_to_any_service_it_knows(tmp_path: Path, receiver: R
     [got] = receiver.received
     told = json.loads(got.body)
     assert got.path == "/room"
-    assert told["title"] == "[town] nightly failed (exit_1): no oil."
+    assert told["title"] == "[town] nightly failed (exit 1): no oil."
     assert "To mend it: lamp run retry run_1" in told["message"]
     receiver.status = 500
     with pytest.raises(Unavailable, match="chat did not take it") as error:

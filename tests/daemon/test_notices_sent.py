@@ -16,7 +16,7 @@ from standardwebhooks import Webhook
 from lamplighter.adapters.notices.messenger import CityMessenger
 from lamplighter.adapters.notices.webhook import signed
 from lamplighter.daemon.inbox import InboxKeeper
-from lamplighter.daemon.pipeline.notices import Places
+from lamplighter.daemon.pipeline.under_way import Places
 from lamplighter.domain.city.sections import Destination, Notifications
 from lamplighter.domain.inbox.items import Kind
 from lamplighter.domain.inbox.notices import Notice, NoticeState
@@ -147,7 +147,7 @@ async def test_a_failing_run_is_told_once_and_its_recovery_too(loops: Loops, rec
     await loops.parts.dispatcher.drain()
     [first] = receiver.received
     told = Webhook(SECRET).verify(first.body, first.headers)
-    assert told["data"]["sentence"] == "nightly failed (exit_1): no oil."
+    assert told["data"]["sentence"] == "nightly failed (exit 1): no oil."
     (loops.root / "good").touch()
     await loops.work("nightly")
     await keeper.sweep()

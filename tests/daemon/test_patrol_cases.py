@@ -100,6 +100,16 @@ async def test_case_28_a_zombie_is_told_with_its_last_words_and_restarted(town: 
     assert await town.alive() == ["mayor"]
 
 
+async def test_a_zombie_that_a_signal_ended_is_told_with_the_signal(fake_town: Town) -> None:
+    fake_town.declare(agent("mayor"))
+    await fake_town.patrolled()
+    fake_town.provider.say(fake_town.session("mayor"), "step 7")
+    fake_town.provider.end(fake_town.session("mayor"), 137)
+    await fake_town.patrolled()
+    (crashed,) = await fake_town.events("agent.crashed")
+    assert crashed.message == "ended by SIGKILL; what it wrote last:\nstep 7"
+
+
 async def test_the_status_of_another_session_is_not_taken_for_that_of_the_one_that_ended(fake_town: Town) -> None:
     fake_town.declare(agent("mayor"))
     await fake_town.patrolled()

@@ -54,7 +54,7 @@ async def test_a_failure_is_told_in_its_channel_with_its_mend_its_link_and_butto
     await fail(loops)
     await loops.parts.dispatcher.drain()
     [said] = slack.messages["C1"]
-    assert said["text"] == "nightly failed (exit_1): no &lt;oil&gt; &amp; no wick."
+    assert said["text"] == "nightly failed (exit 1): no &lt;oil&gt; &amp; no wick."
     text = said["blocks"][0]["text"]["text"]
     [notice] = await told(loops)
     assert f"<{PUBLIC}/runs/{notice.body['run']}|Open the run>" in text
@@ -126,6 +126,48 @@ async def test_where_slack_cannot_be_asked_it_is_sent_again_and_the_doubt_is_on_
     assert effect is not None
     assert (notice.state, effect.doubts) == (NoticeState.SENT, 1)
     assert len(slack.texts("C1")) == 2
+
+
+@on_both
+async def test_where_slack_cannot_be_asked_nobody_is_told_more_than_twice(loops: Loops, slack: SlackServer) -> None:
+    await install(loops)
+    declare(loops, slack, OPS)
+    asks = False
+
+    def trouble(method: str, _before: int) -> Trouble | None:
+        if method == "conversations.history":
+            return None if asks else Refused("missing_scope")
+        return Lost()
+
+    slack.trouble = trouble
+    await fail(loops)
+    for _ in range(5):
+        await again(loops)
+    [notice] = [one for one in await told(loops) if one.destination == "ops"]
+    assert len(slack.texts("C1")) == 2
+    assert (notice.state, notice.doubts) == (NoticeState.PENDING, 2)
+    assert "not known whether it arrived" in notice.last_error
+    items = await loops.store.read(lambda tx: tx.inbox.open_ones())
+    assert [one.subject for one in items if one.kind is Kind.DESTINATION] == ["ops"]
+    asks = True  # the app was given the scope: now it is known
+    await again(loops)
+    [notice] = [one for one in await told(loops) if one.destination == "ops"]
+    assert (notice.state, len(slack.texts("C1"))) == (NoticeState.SENT, 2)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "doubts"), [(Broken(503), 0), (Broken(502), 1), (Refused("fatal_error"), 1), (Refused("no_text"), 0)]
+)
+async def test_what_slack_says_it_did_not_do_leaves_no_doubt(
+    loops: Loops, slack: SlackServer, trouble: Trouble, doubts: int
+) -> None:
+    await install(loops)
+    declare(loops, slack, OPS)
+    slack.trouble = lambda method, _before: trouble if method == "chat.postMessage" else None
+    await fail(loops)
+    await loops.parts.dispatcher.drain()
+    [notice] = await told(loops)
+    assert (notice.state, notice.doubts) == (NoticeState.PENDING, doubts)
 
 
 async def test_a_limit_of_slack_is_waited_for_and_costs_no_attempt(loops: Loops, slack: SlackServer) -> None:

@@ -106,6 +106,25 @@ async def test_sockets_that_are_cut_or_asked_to_leave_are_opened_again(
     await until(slack, lambda: not slack.sockets)
 
 
+async def test_a_socket_that_ended_by_a_bug_is_opened_again(
+    loops: Loops, slack: SlackServer, sockets: SlackSockets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_self: object, _url: str, _hear: object) -> None:
+        raise ValueError("a bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SlackDial, "__call__", broken)
+        await asyncio.to_thread(slack.cut)
+        await until(slack, lambda: not slack.sockets)
+
+        async def over() -> bool:
+            return all(one.done() for one in sockets._open.values())
+
+        await loops.until(over)
+    await sockets.tick()
+    await until(slack, lambda: slack.sockets == 2)
+
+
 @on_both
 async def test_sockets_that_are_cut_all_day_lose_and_repeat_nothing(
     loops: Loops, slack: SlackServer, sockets: SlackSockets

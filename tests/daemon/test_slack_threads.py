@@ -7,26 +7,13 @@ from typing import Any
 import httpx2
 import pytest
 from loops_city import Loops
-from slack_city import hear, install, member, on_both
+from slack_city import hear, member, on_both
+from slack_talk import count, ended, furnish, go, mention, send, step, until
 
 from lamplighter.domain.access import Role
 from lamplighter.domain.slack.events import said, stopped
-from lamplighter.store.tx import Tx
 from lamplighter.testing.slack_server import Limited, Lost, SlackServer, Trouble, slack_server
 from lamplighter.testing.slack_shapes import BOT_ID, BOT_USER, TEAM, envelope, signed
-
-PROGRAM = """#!/bin/sh
-[ "$1" = --version ] && { echo "codex-cli 1.2.3"; exit 0; }
-echo '{"type":"thread.started","thread_id":"th-1"}'
-n=1; while [ -e "$LAMP_CITY/turn$n" ]; do n=$((n + 1)); done
-for word in "$@"; do printf '%s\\n' "$word"; done > "$LAMP_CITY/turn.part"
-mv "$LAMP_CITY/turn.part" "$LAMP_CITY/turn$n"
-said() { printf '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"%s"}}\\n' "$1"; }
-said "Looking, turn $n."
-until [ -e "$LAMP_CITY/go$n" ]; do sleep 0.05; done
-said "$(cat "$LAMP_CITY/go$n")"
-exit "$(cat "$LAMP_CITY/exit$n" 2>/dev/null || echo 0)"
-"""
 
 
 @pytest.fixture
@@ -38,69 +25,9 @@ def slack() -> Iterator[SlackServer]:
 
 @pytest.fixture
 async def web(loops: Loops, slack: SlackServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx2.AsyncClient]:
-    bin_ = loops.root / "bin"
-    bin_.mkdir()
-    (bin_ / "codex").write_text(PROGRAM)
-    (bin_ / "codex").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{bin_}:/usr/bin:/bin")
-    monkeypatch.setenv("HOME", str(loops.root))
-    loops.parts = loops.build("own_first")
-    await install(loops, preset="codex")
-    await member(loops, "ann", Role.ADMIN, "U1")
+    await furnish(loops, monkeypatch)
     async with hear(loops, slack) as client:
         yield client
-
-
-async def send(web: httpx2.AsyncClient, event: Mapping[str, Any], event_id: str) -> int:
-    body = httpx2.Request("POST", "http://x", json=envelope(event, event_id)).content
-    return (await web.post("/slack/events", content=body, headers=signed(body))).status_code
-
-
-def mention(slack: SlackServer, text: str, *, user: str = "U1", thread: str | None = None) -> dict[str, Any]:
-    return slack.say("C1", user, f"<@{BOT_USER}> {text}", thread=thread) | {"type": "app_mention"}
-
-
-async def step(loops: Loops) -> None:
-    await loops.store.transact(lambda tx: tx.db.execute("UPDATE outbox SET due_at = 0 WHERE state = 'pending'", {}))
-    await loops.parts.dispatcher.tick()
-    await loops.parts.dispatcher.handling.all_done()
-
-
-async def until(loops: Loops, holds: Any) -> None:
-    async def stepped() -> bool:
-        await step(loops)
-        return bool(holds())
-
-    await loops.until(stepped)
-
-
-def go(loops: Loops, turn: int, text: str, *, ends: int = 0) -> None:
-    (loops.root / f"exit{turn}").write_text(str(ends))
-    part = loops.root / "go.part"
-    part.write_text(text)
-    part.rename(loops.root / f"go{turn}")
-
-
-def count(sql: str) -> Any:
-    def asked(tx: Tx) -> int:
-        row = tx.db.row(f"SELECT count(*) AS n FROM {sql}", {})
-        assert row is not None
-        return int(row["n"])
-
-    return asked
-
-
-async def followed(loops: Loops) -> int:
-    return int(await loops.store.read(count("slack_threads WHERE is_followed = 1")))
-
-
-async def ended(loops: Loops) -> None:
-    async def over() -> bool:
-        await step(loops)
-        waits = await loops.store.read(count("outbox WHERE kind LIKE 'slack%' AND state IN ('pending', 'claimed')"))
-        return not await followed(loops) and not waits
-
-    await loops.until(over)
 
 
 @on_both

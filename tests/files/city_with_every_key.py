@@ -41,6 +41,11 @@ per_login = 2
 memory = 512
 rigs = { shop = 2 }
 presets = { claude = 3 }
+[oidc]
+issuer = "https://accounts.example.org"
+client_id = "town"
+client_secret = "secret:OIDC"
+domains = ["example.org"]
 [budget]
 day_cost = 2.5
 day_tokens = 100000

@@ -65,7 +65,7 @@ policies = st.builds(
     deadline=maybe_span,
     idle_timeout=st.none() | st.just(timedelta(0)) | spans,
     budget=st.builds(Budget, st.none() | st.floats(0.01, 1e6), st.none() | st.integers(1, 10**12), maybe_span),
-    notify=st.builds(Notify, st.just(("inbox",)), st.just(("failed",))),
+    notify=st.builds(Notify, st.just(("inbox",)), st.just(("failed",)), thread=st.just(None)),
     jitter=st.just(timedelta(0)) | spans,
 )
 automations = st.builds(

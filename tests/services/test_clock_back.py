@@ -96,6 +96,6 @@ def test_times_on_record_that_lie_ahead_are_noticed_until_they_are_mended(city: 
     city.clock.set_back(DAY)
     assert city.read(clock_back.ahead, city.clock.now()) == DAY
     assert "The clock was set back by 1d: times on record lie ahead of it." in explained(city, "tidy")
-    assert "cooldown: 1h remaining, for the clock was set back" in explained(city, "tidy")
+    assert "is not due: 1 h remain, for the clock was set back. It comes next at" in explained(city, "tidy")
     city.run(clock_back.mend, DAY, rules=city.rules, ctx=city.context)
     assert city.read(clock_back.ahead, city.clock.now()) is None

@@ -28,7 +28,17 @@ from lamplighter.services.deliveries.operations import (
     ReplayDeliveries,
     ShowDelivery,
 )
-from lamplighter.services.deliveries.receiving import Received, keep
+from lamplighter.services.deliveries.receiving import (
+    FLOOD_WAIT,
+    JUDGED_AT_ONCE,
+    Keeping,
+    Pace,
+    Received,
+    SourceChanged,
+    keep,
+    keep_many,
+    processed_by,
+)
 from lamplighter.services.operation import judged
 from lamplighter.services.retention import prune_deliveries
 from lamplighter.services.runs import review
@@ -529,3 +539,99 @@ def test_two_processes_that_process_one_delivery_at_once_fire_once(
     ctx, rules = city.context, city.rules
     ask_at_once([lambda tx, item=item: processing.process(tx, item, rules=rules, ctx=ctx) for item in items])
     assert len(city.runs_of("fix")) == 1
+
+
+def test_deliveries_that_come_together_are_kept_together_and_judged_by_one_item(city: City) -> None:
+    connect(city)
+    connect(city, "other")
+    city.add("fix", **HOOK, overlap="allow")
+
+    def asking(external: str, connection: str = "gh") -> Keeping:
+        text, now = json.dumps(issue()), city.clock.now()
+        headers = {"x-github-event": "issues"}
+        row = DeliveryRow(city.ids.make("dlv"), connection, external, headers, text, now)
+        return Keeping(row, city.context, city.read(lambda tx: tx.connections.get(connection)))
+
+    asked = [asking("d-1"), asking("d-2"), asking("d-1"), asking("d-3", "other")]
+    city.run(lambda tx: tx.connections.rotated("other", city.clock.now(), city.clock.now()))
+    answers = city.run(keep_many, asked)
+    first = asked[0].delivery.id
+    assert answers[:3] == [Received(first), Received(asked[1].delivery.id), Received(first, repeated=True)]
+    assert isinstance(answers[3].error, SourceChanged), "it was verified with a secret that was rotated meanwhile"
+    assert city.do(SHOW, ShowDelivery(first)).repeats == 1
+    (item,) = items_of(city, ItemKind.PROCESS_DELIVERY)
+    assert item.payload == {"deliveries": [first, asked[1].delivery.id]}
+    assert work(city) == 1
+    assert len(city.runs_of("fix")) == 2
+
+
+def test_of_many_that_come_together_each_is_kept_or_counted(city: City) -> None:
+    connect(city)
+    now = city.clock.now()
+
+    def row(external: str | None) -> DeliveryRow:
+        return DeliveryRow(city.ids.make("dlv"), "gh", external, {}, '{"text": "a\\"b\u2028"}', now)
+
+    before = [row(f"d-{number}") for number in range(0, 70, 10)]
+    assert city.run(lambda tx: tx.deliveries.add(before)) == [one.id for one in before]
+    many = [row(f"d-{number}") for number in range(70)] + [row(None) for _ in range(3)]
+    ids = city.run(lambda tx: tx.deliveries.add(many))
+    assert list(ids[:70:10]) == [one.id for one in before]
+    assert len(set(ids)) == 73
+    assert {one: city.read(lambda tx, one=one: tx.deliveries.get(one)).repeats for one in ids[:11]} == {
+        one: int(number % 10 == 0) for number, one in enumerate(ids[:11])
+    }
+    assert city.read(lambda tx: tx.deliveries.get(ids[5])).body == many[5].body
+
+
+def test_a_delivery_that_waits_for_a_run_leaves_those_beside_it(city: City) -> None:
+    connect(city)
+    city.add("one", **HOOK, overlap="queue")
+    got = [deliver(city, external) for external in ("d-1", "d-2")]
+    for item in city.run(outbox.claim_due, "own_test", city.clock.now(), limit=2):
+        city.run(outbox.done, item, city.clock.now())
+    city.run(lambda tx: tx.outbox.add(processed_by([one.id for one in got], city.context)))
+    assert work(city) == 1
+    assert [verdicts(city, one.id)[0][1] for one in got] == ["fired", "held"]
+    (waits,) = items_of(city, ItemKind.PROCESS_DELIVERY)
+    assert waits.payload == {"deliveries": [got[1].id]}
+    city.clock.advance(timedelta(seconds=6))
+    assert work(city) == 1
+    (same,) = items_of(city, ItemKind.PROCESS_DELIVERY)
+    assert same.id == waits.id, "it waits on as it is, and makes no item each time"
+
+
+def test_each_is_judged_by_itself_where_one_of_them_cannot_be(city: City, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(city)
+    city.add("fix", **HOOK, overlap="allow")
+    got = [deliver(city, f"d-{number}", issue(number=number)) for number in range(3)]
+    for each in city.run(outbox.claim_due, "own_test", city.clock.now(), limit=3):
+        city.run(outbox.done, each, city.clock.now())
+    city.run(lambda tx: tx.outbox.add(processed_by([one.id for one in got], city.context)))
+    read_as = processing.read
+
+    def read(provider: Any, headers: Any, payload: Any, title: str) -> Any:
+        if payload["issue"]["number"] == 1:
+            raise RuntimeError("nobody thought of this")
+        return read_as(provider, headers, payload, title)
+
+    monkeypatch.setattr(processing, "read", read)
+    with pytest.raises(RuntimeError):
+        work(city)
+    (item,) = city.run(lambda tx: tx.outbox.claimed_by("own_test"))
+    city.run(processing.process_each, item, city.context)
+    with pytest.raises(RuntimeError):
+        work(city)
+    left = city.run(lambda tx: tx.outbox.claimed_by("own_test"))
+    assert {one.payload["deliveries"][0] for one in left} >= {got[1].id}
+    for one in left:
+        if one.payload["deliveries"] != [got[1].id]:
+            city.run(processing.process, one, rules=city.rules, ctx=city.context)
+    assert len(city.runs_of("fix")) == 2
+
+
+def test_in_a_flood_only_some_deliveries_of_each_second_are_judged_at_once() -> None:
+    pace = Pace()
+    waits = [pace.wait(10.0 + number / 1000) for number in range(JUDGED_AT_ONCE + 5)]
+    assert waits == [timedelta(0)] * JUDGED_AT_ONCE + [FLOOD_WAIT] * 5
+    assert pace.wait(11.5) == timedelta(0)

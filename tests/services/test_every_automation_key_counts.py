@@ -154,6 +154,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]] | str] = {
     "notify.to": "services/test_notices.py",
     "notify.on": "services/test_notices.py",
     "notify.after": "services/test_notices.py",
+    "notify.thread": "daemon/test_slack_opened.py",
     "agent.effort": "daemon/test_logins.py",
     "agent.fallback_model": "daemon/test_logins.py",
     "agent.fallback_preset": "daemon/test_logins.py",

@@ -14,7 +14,7 @@ from lamplighter.kit.errors import UsageError
 from lamplighter.services import outbox, outbox_operations
 from lamplighter.services.automations.operations import EDIT, EditAutomation
 from lamplighter.services.context import Context
-from lamplighter.services.inbox import operations, queries
+from lamplighter.services.inbox import operations, queries, sweep
 from lamplighter.services.operation import Operation, judged
 from lamplighter.services.runs import operations as runs
 from lamplighter.services.runs import people
@@ -31,11 +31,38 @@ def item(city: City) -> queries.ItemView:
     return view
 
 
+def sweep_now(city: City) -> None:
+    for one in sweep.SWEEP:
+        after: str | None = ""
+        while after is not None:
+            after = city.run(one, after, ctx=city.context).last
+
+
 @pytest.fixture
 def question(city: City) -> str:
     ended: Any = CAUSES[Kind.NEEDS_HUMAN].arise(city)
     run: str = ended.id
     return run
+
+
+def test_pages_of_the_inbox_follow_one_another_in_its_order(city: City) -> None:
+    for kind in (Kind.NEEDS_HUMAN, Kind.FAILED, Kind.TIMED_OUT):
+        city.advance(minutes=1)
+        CAUSES[kind].arise(city)
+    whole = [one.id for one in city.do(queries.LIST, queries.ListInbox())]
+    assert len(whole) == 3
+    pages, before = [], None
+    while page := city.do(queries.LIST, queries.ListInbox(before=before, limit=1)):
+        before = page[-1].id
+        pages.append(before)
+    assert pages == whole
+    assert [one.kind for one in city.do(queries.LIST, queries.ListInbox(kind=Kind.TIMED_OUT, limit=1))] == [
+        Kind.TIMED_OUT
+    ]
+    for one in whole:
+        ask(city, operations.DISMISS, operations.DismissItem(one))
+    [found] = city.do(queries.LIST, queries.ListInbox(Shown.SETTLED, kind=Kind.NEEDS_HUMAN, limit=1))
+    assert found.kind is Kind.NEEDS_HUMAN, "of a kind there is few: other pages are looked at too"
 
 
 def test_a_claim_is_one_persons_and_anyone_can_let_go_of_it(city: City, question: str) -> None:
@@ -253,3 +280,60 @@ def test_what_can_never_succeed_is_not_tried_again(city: City) -> None:
     city.run(lambda tx: tx.db.execute(insert, {"c": tx.city}))
     with pytest.raises(outbox_operations.CannotRetry, match="is not a kind"):
         ask(city, outbox_operations.RETRY, outbox_operations.RetryOutbox("out_x"))
+
+
+def test_snoozed_until_it_recurs_it_comes_back_by_itself(city: City) -> None:
+    cause = CAUSES[Kind.FAILED]
+    cause.arise(city)
+    one = item(city)
+    with pytest.raises(UsageError, match="until when"):
+        ask(city, operations.SNOOZE, operations.SnoozeItem(one.id))
+    snoozed = ask(city, operations.SNOOZE, operations.SnoozeItem(one.id, times=2))
+    assert (snoozed.state, snoozed.snoozed_times) == (Shown.SNOOZED, 2)
+    assert city.read(lambda tx: tx.summary.attention(city.clock.now())) == 0
+    city.advance(days=30)
+    cause.again(city)
+    sweep_now(city)
+    assert city.do(queries.LIST, queries.ListInbox()) == []
+    cause.again(city)
+    sweep_now(city)
+    assert item(city).id == one.id
+    assert city.read(lambda tx: tx.summary.attention(city.clock.now())) == 1
+    shown = ask(city, operations.SNOOZE, operations.SnoozeItem(one.id, "1h", times=1))
+    assert (shown.state, shown.snoozed_times) == (Shown.SNOOZED, 1)
+    city.advance(hours=2)  # whichever comes first
+    assert item(city).id == one.id
+
+
+def test_a_dismissal_keeps_its_reason_and_can_be_taken_back(city: City) -> None:
+    cause = CAUSES[Kind.FAILED]
+    cause.arise(city)
+    one = item(city)
+    with pytest.raises(operations.NotDismissed):
+        ask(city, operations.REOPEN, operations.ReopenItem(one.id))
+    with pytest.raises(UsageError, match="longer"):
+        ask(city, operations.DISMISS, operations.DismissItem(one.id, "x" * 501))
+    with pytest.raises(Forbidden):
+        ask(city, operations.DISMISS, operations.DismissItem(one.id), role=Role.MEMBER)
+    gone = ask(city, operations.DISMISS, operations.DismissItem(one.id, " known "))
+    assert (gone.settled_how, gone.settled_why) == ("it was dismissed", "known")
+    assert city.events("inbox.dismissed")[-1].payload["reason"] == "known"
+    with pytest.raises(Forbidden):
+        ask(city, operations.REOPEN, operations.ReopenItem(one.id), role=Role.MEMBER)
+    back = ask(city, operations.REOPEN, operations.ReopenItem(one.id))
+    assert (back.id, back.state, back.count, back.settled_by) == (one.id, Shown.OPEN, one.count, None)
+    sweep_now(city)
+    assert item(city).id == one.id
+    ask(city, operations.DISMISS, operations.DismissItem(one.id))
+    city.advance(minutes=5)
+    cause.again(city)
+    with pytest.raises(operations.OpenAgain):
+        ask(city, operations.REOPEN, operations.ReopenItem(one.id))
+
+
+def test_all_are_seen_at_once_by_one_person(city: City, question: str) -> None:
+    assert question
+    assert ask(city, operations.SEE_ALL, operations.SeeAll("nobody")).seen == 0
+    assert ask(city, operations.SEE_ALL, operations.SeeAll(), "ada", Role.MEMBER).seen == 1
+    assert ask(city, operations.SEE_ALL, operations.SeeAll(), "ada").seen == 0
+    assert item(city).seen is False  # to the others it is new still

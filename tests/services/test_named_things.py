@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from automation_city import City
 
-from lamplighter.domain.beads.formulas import Formula, FormulaInvalid
+from lamplighter.domain.beads.formulas import Formula, FormulaInvalid, Step
 from lamplighter.domain.city.model import Configuration
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.shapes import to_json
@@ -24,7 +24,9 @@ from lamplighter.store.artifacts import ArtifactRow
 
 @dataclass(frozen=True)
 class Formulas:
-    """A city with one formula that can be cooked, `feature`, and one whose file is wrong, `broken`."""
+    """A city with two formulas that can be cooked, `feature`, and `lantern`, which has to be told where; `broken`
+    is the name of a file that is wrong.
+    """
 
     def every(self, rig: str | None) -> Any:
         raise AssertionError(rig)
@@ -32,6 +34,8 @@ class Formulas:
     def read(self, name: str, rig: str | None) -> Formula:
         if name == "broken":
             raise FormulaInvalid("broken.formula.toml", ["steps: is missing"])
+        if name == "lantern":
+            return Formula(name, "", "", (), (Step("hang", "Hang it {{where}}"),), f"{rig}")
         if name != "feature":
             raise NotFound(f"There is no formula `{name}`")
         return Formula(name, "", "", (), (), f"{rig}")
@@ -67,6 +71,8 @@ def create(city: City, name: str = "job", *, surface: str = "cli", **keys: Any) 
         ({"exec": "true", "gate": "webhook", "connection": "hub"}, "connection: there is no connection `hub`"),
         ({"formula": "none"}, "formula: There is no formula `none`"),
         ({"formula": "broken"}, "steps: is missing"),
+        ({"formula": "lantern"}, "formula: Formula lantern cannot be cooked: `where` is missing; `vars` of the"),
+        ({"formula": "feature", "vars": {"wehre": "here"}}, "`wehre` is not one of its variables"),
         ({"exec": "true", "rig": "wbe"}, "rig: there is no rig `wbe`; did you mean `web`?"),
     ],
 )
@@ -91,8 +97,9 @@ def test_lists_tell_names_that_lead_nowhere_and_formulas_that_are_refused(city: 
     city.add("lost", formula="gone")
     city.add("wrong", formula="broken")
     city.add("good", formula="feature")
+    city.add("fed", formula="lantern", vars={"where": "here"})
     found = {one.name: one.warnings for one in do(city, queries.LIST, queries.ListAutomations())}
-    assert found["good"] == []
+    assert found["good"] == found["fed"] == []
     assert found["lost"] == ["formula: There is no formula `gone`"]
     assert "steps: is missing" in found["wrong"][0]
 

@@ -60,8 +60,8 @@ def test_explain_tells_once_how_long_a_cooldown_takes(city: City) -> None:
     city.finish(city.tick().fired[0])
     city.advance(hours=1)
     told = " ".join(city.read(outlook.explained, "tidy", now=city.clock.now(), rules=city.rules))
-    assert "cooldown: 23h remaining. It comes next at" in told
-    assert told.count("23h") == 1
+    assert "(Every day) is not due. It comes next at" in told
+    assert told.count("23 h") == 1
 
 
 def test_explain_tells_of_the_pause_the_gate_and_the_last_run(city: City) -> None:

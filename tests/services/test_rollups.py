@@ -123,6 +123,11 @@ def test_days_are_those_of_the_city_and_strips_show_every_day(city: City) -> Non
     assert [dict(day.outcomes) for day in strips[0].days] == [{}, {"succeeded": 1}, {}, {"failed": 1}]
     assert city.do(SHOW_STRIP, ShowStrip("check", 4)) == strips
     assert [day.runs for day in city.do(SHOW_STRIP, ShowStrip("none", 3))[0].days] == [0, 0, 0]
+    several = city.do(SHOW_STRIP, ShowStrip(days=4, among=("none", "check")))
+    assert [one.automation for one in several] == ["check", "none"]
+    assert several[0] == strips[0]
+    assert [day.runs for day in several[1].days] == [0, 0, 0, 0]
+    assert city.do(SHOW_STRIP, ShowStrip(days=1, among=("check",)))[0].days[0].runs == 1
 
 
 def test_events_are_kept_until_they_are_counted_and_rollups_until_their_age(city: City) -> None:

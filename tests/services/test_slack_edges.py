@@ -30,10 +30,10 @@ def test_the_last_words_of_a_run_say_what_it_wants_or_why_it_ended(city: City) -
     city.add("light")
     run = city.get(city.run_now("light").run)
     asks = replace(run, state=RunState.NEEDS_HUMAN)
-    assert last_words(asks, spoke=True) == "It asks for a person."
-    assert last_words(replace(asks, summary="See <above>."), spoke=True) == "See &lt;above&gt;."
-    assert last_words(replace(asks, question={"text": "Which lamp?"}), spoke=True) == "Which lamp?"
+    assert last_words(asks, said="x") == "It asks for a person."
+    assert last_words(replace(asks, summary="See <above>."), said="x") == "See &lt;above&gt;."
+    assert last_words(replace(asks, question={"text": "Which lamp?"}), said="x") == "Which lamp?"
     failed = replace(run, state=RunState.TIMED_OUT, reason="idle")
-    assert last_words(failed, spoke=True) == ":x: The run ended as timed out: idle"
+    assert last_words(failed, said="x") == ":x: The run ended as timed out: idle"
     done = replace(run, state=RunState.SUCCEEDED, summary="Lit.")
-    assert (last_words(done, spoke=False), last_words(done, spoke=True)) == ("Lit.", "")
+    assert (last_words(done, said=""), last_words(done, said="Lit. All.")) == ("Lit.", "")

@@ -209,7 +209,7 @@ def _papers(tx: Tx, city: City, *, ended: str, agent: str, lost: str) -> None:  
     tx.slack.keep_early(an_early(now))
     tx.slack.came("T1", now)
     tx.slack.heard("T1", "Ev1", now)
-    tx.deliveries.add(a_delivery(now))
+    tx.deliveries.add([a_delivery(now)])
     tx.deliveries.judge(a_verdict(now))
     tx.deliveries.gather(Gathering(row.automation_id, "webhook", "e", "gat_1", ("dlv_1",), now, now))
     tx.run_fields.add(ended, [("repo", "acme/web")])
@@ -462,9 +462,11 @@ CALLS: dict[str, Call] = {
     "connections.add": lambda tx, k: tx.connections.add(replace(a_connection(k.later), name="other")),
     "connections.all": lambda tx, _: tx.connections.all(),
     "connections.get": lambda tx, _: tx.connections.get("gh"),
+    "connections.some": lambda tx, _: tx.connections.some(["gh"]),
+    "connections.versions": lambda tx, _: tx.connections.versions(["gh"]),
     "connections.lock": lambda tx, _: tx.connections.lock("gh"),
     "connections.rotated": lambda tx, k: tx.connections.rotated("gh", k.later, k.later),
-    "connections.came": lambda tx, k: tx.connections.came("gh", k.later),
+    "connections.came": lambda tx, k: tx.connections.came(tx.connections.versions(["gh"])["gh"], k.later),
     "connections.delete": lambda tx, _: tx.connections.delete("gh"),
     "slack.put": lambda tx, k: tx.slack.put(replace(an_app(k.later), name="other")),
     "slack.all": lambda tx, _: tx.slack.all(),
@@ -492,7 +494,7 @@ CALLS: dict[str, Call] = {
     "slack.forget_early": lambda tx, k: tx.slack.forget_early(before=k.later + timedelta(days=1)),
     "slack.save_thread": lambda tx, k: tx.slack.save_thread(replace(a_thread(k.later, k.running), number=3)),
     "slack.delete_of_runs": lambda tx, k: tx.slack.delete_of_runs([k.ended]),
-    "deliveries.add": lambda tx, k: [tx.deliveries.add(a_delivery(k.later, one)) for one in ("dlv_1", "dlv_2")],
+    "deliveries.add": lambda tx, k: tx.deliveries.add([a_delivery(k.later, one) for one in ("dlv_1", "dlv_2")]),
     "polls.add": lambda tx, k: (
         tx.polls.add(replace(a_poll(k.later), connection="other"))
         if tx.connections.add(replace(a_connection(k.later), name="other"))

@@ -15,6 +15,8 @@ from typing import Any
 from drill_city import Town, descriptors_of, environment, processes_of, wait_for
 
 FAST = Path(__file__).with_name("fast_lamp.py")
+LONG = 24
+"""Hours after which the database has to have stopped growing: four times what `[retention]` below keeps."""
 NAP = f"97531.{os.getpid()}"
 SLOT = """echo $(sed -n 's/.*"slot": *"\\([^"]*\\)".*/\\1/p' "$LAMP_TRIGGER_FILE") >> {name}"""
 SLOTS = "exec = '''" + SLOT + "'''\ngate = 'cron'\nschedule = '{schedule}'\ntimezone = 'UTC'\n"
@@ -81,13 +83,15 @@ def furnish(town: FastTown) -> None:
     town.automate("followed", FOLLOW + "deadline = '24h'\n")
 
 
-def size_of(pid: int) -> dict[str, int]:
+def size_of(pid: int, root: Path) -> dict[str, int]:
     status = Path(f"/proc/{pid}/status").read_text()
+    database = [path.stat().st_size for path in (root / ".gc").glob("lamp.db*")]
     threads = int(status.split("Threads:")[1].split()[0])
     return {
         "rss_mb": int(status.split("VmRSS:")[1].split()[0]) // 1024,
         "descriptors": descriptors_of(pid),
         "threads": threads,
+        "database_kb": sum(database) // 1024,
     }
 
 
@@ -116,7 +120,7 @@ def soak(town: FastTown, counts: dict[str, Any], *, hours: float, kills: int) ->
         while time.monotonic() - began < whole * (kill + 1) / kills:
             emitted += town.lamp("event", "emit", "soak.tick", "--payload", "{}").returncode == 0
             time.sleep(2)
-        sizes.append(size_of(pid))
+        sizes.append(size_of(pid, town.root))
         assert town.daemon is not None
         assert town.daemon.poll() is None, "the daemon died by itself"
         os.kill(pid, signal.SIGKILL)
@@ -139,14 +143,16 @@ def soak(town: FastTown, counts: dict[str, Any], *, hours: float, kills: int) ->
         "stuck": len(active(town)),
         "agents_killed": len(agents - processes_of(NAP)),
         "agents_doubled": max(len(processes_of(NAP)) - 5, 0),
-        "first_size": sizes[0],
-        "largest_size": {name: max(size[name] for size in sizes) for name in sizes[0]},
+        "sizes": {name: [size[name] for size in sizes] for name in sizes[0]},
         "runs_kept": len(town.runs()),
     }
     bad = ("slots_lost", "events_lost", "doubled", "stuck", "agents_killed", "agents_doubled")
     assert {name: counts[name] for name in bad} == dict.fromkeys(bad, 0)
     assert max(size["rss_mb"] for size in sizes) < 2 * sizes[0]["rss_mb"] + 50
     assert max(size["descriptors"] for size in sizes) < sizes[0]["descriptors"] + 20
+    kept = [size["database_kb"] for size in sizes if hours >= LONG]
+    half = len(kept) // 2  # by then as much is pruned as comes in
+    assert max(kept[half:], default=0) <= max(kept[:half], default=0) * 1.25 + 1024, kept
 
 
 def active(town: FastTown) -> list[str]:

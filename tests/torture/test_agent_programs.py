@@ -44,8 +44,8 @@ async def test_matrix_of_a_program_in_a_mode(
     well = dict.fromkeys(("complete", "again", "two at once", "two cities", "login again"), word(DONE))
     expected = well | {"login refused": word(REFUSED), "limit": word(LIMITED), "processes left": 0}
     assert counts == expected
-    seen.check(program.name, two_at_once=True)
-    assert mode.value in seen.kept()[program.name]["modes"]
+    seen.check(program.name, two_at_once=True, login=True, limit=True)
+    seen.check_mode(program.name, mode.value)
 
 
 def word(end: tuple[RunState, str]) -> str:

@@ -92,8 +92,11 @@ class Served:
             return await client.request(method, path, headers=dict(headers or {}), content=raw)
 
 
-def a_town(root: Path) -> OpenCity:
+def a_town(root: Path, more: str = "") -> OpenCity:
+    """`more` is added to its `city.toml`."""
     assert lamp(["init", str(root), "--name", "town"]) == 0
+    with (root / "city.toml").open("a") as file:
+        file.write(more)
     return open_city(Settings(root, root, "ada", None, {}))
 
 
@@ -121,8 +124,10 @@ def _active(opened: OpenCity) -> ActiveConfig:
 
 
 @asynccontextmanager
-async def served(root: Path, reached: Callable[[], Reached] = Reached) -> AsyncIterator[Served]:
-    opened = a_town(root)
+async def served(
+    root: Path, reached: Callable[[], Reached] = Reached, more: str = "", port: int = 0
+) -> AsyncIterator[Served]:
+    opened = a_town(root, more)
     opened.store.transact(editing.create, AGENT, rules=_rules(opened), ctx=opened.context())
     run, other = [opened.store.transact(at_work, opened) for _ in range(2)]
     wakes = Wakes()
@@ -133,7 +138,7 @@ async def served(root: Path, reached: Callable[[], Reached] = Reached) -> AsyncI
     async def ready() -> str | None:
         return city.not_ready[0] if city.not_ready else None
 
-    server = WebServer(build(surface(opened, operations, ready, reached=reached)), host="127.0.0.1", port=0)
+    server = WebServer(build(surface(opened, operations, ready, reached=reached)), host="127.0.0.1", port=port)
     city.url = server.url
     serving = asyncio.create_task(server.serve())
     try:

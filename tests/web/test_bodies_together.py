@@ -2,10 +2,11 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 from served import Served
-from starlette.requests import Request
+from starlette.types import Receive
 from test_hooks import connect
 
 from lamplighter.web.bodies import LARGEST, BodiesFull, Room
@@ -66,18 +67,18 @@ async def test_slow_strangers_hold_no_more_than_the_room_and_keep_no_sender_out(
 
 async def test_what_has_come_whole_does_not_give_way() -> None:
     room = Room(most=10)
-    async with room.body(_request(b"x" * 8)) as first:
+    async with room.body(_sent(b"x" * 8)) as first:
         with pytest.raises(BodiesFull):
-            async with room.body(_request(b"y" * 3)):
+            async with room.body(_sent(b"y" * 3)):
                 pass
         assert (first, room.held) == (b"x" * 8, 8)
-        async with room.body(_request(b"yy")) as second:
+        async with room.body(_sent(b"yy")) as second:
             assert (second, room.held) == (b"yy", 10)
     assert room.held == 0
 
 
-def _request(body: bytes) -> Request:
-    async def receive() -> dict[str, object]:
+def _sent(body: bytes) -> Receive:
+    async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return Request({"type": "http", "method": "POST", "headers": []}, receive)
+    return receive

@@ -27,7 +27,7 @@ CSP = (
 )
 READS = ["/", "/inbox", "/inbox/focus", "/runs", "/bulk", "/automations", "/automations/new", "/automations/new/own",
          "/agents", "/calendar", "/events", "/beads", "/deliveries", "/nodes", "/settings",
-         "/settings/people", "/settings/audit", "/search"]  # fmt: skip
+         "/settings/people", "/settings/audit", "/settings/slack/link", "/search"]  # fmt: skip
 HEALTHY = (
     "Nothing needs you",
     "No item is open",

@@ -53,12 +53,57 @@ async def test_home_says_how_many_more_there_are_and_offers_the_safe_button_firs
 
     city.opened.store.transact(crash)
     text = (await browser.get("/")).text
-    assert text.count('<li class="card') == 8
+    assert text.count('<li class="item') == 8
     assert "2 more in the inbox" in text
     (item, *_) = [one for one in await items(city) if one.kind == "quarantined"]
     card = text.partition(f'id="item-{item.id}"')[2].partition("</li>")[0]
-    assert f'<a class="button main" data-open href="/inbox/{item.id}">Open</a>' in card
+    assert f'<a class="button main" href="/inbox/{item.id}">Open</a>' in card
     assert "<button>Clear its crashes and start it</button>" in card
+
+
+async def test_a_dismissal_has_a_reason_and_is_undone(browser: httpx2.AsyncClient, city: Served) -> None:
+    (one,) = await items(city)
+    gone = await browser.post(
+        f"/inbox/{one.id}/dismiss", data={"why": "expected", "reason": "until Monday", "next": "/"}, headers=OWN
+    )
+    assert gone.status_code == 303
+    assert await items(city) == []
+    page = (await browser.get("/")).text
+    assert f'action="/inbox/{one.id}/reopen"' in page
+    assert "expected: until Monday" in (await browser.get("/inbox?state=settled")).text
+    assert "expected: until Monday" in (await browser.get(f"/inbox/{one.id}")).text
+    undone = await browser.post(f"/inbox/{one.id}/reopen", data={"next": "/inbox/focus"}, headers=OWN)
+    assert undone.headers["location"] == "/inbox/focus"
+    (again,) = await items(city)
+    assert (again.id, again.settled_why) == (one.id, None)
+    twice = await browser.post(f"/inbox/{one.id}/reopen", data={}, headers=OWN)
+    assert twice.status_code == 409
+    assert "was not dismissed" in twice.text
+
+
+async def test_snoozed_until_it_happens_again(browser: httpx2.AsyncClient, city: Served) -> None:
+    (one,) = await items(city)
+    assert (await browser.post(f"/inbox/{one.id}/snooze", data={"times": "x"}, headers=OWN)).status_code == 400
+    said = await browser.post(f"/inbox/{one.id}/snooze", data={"times": "1", "next": "/"}, headers=OWN)
+    assert said.status_code == 303
+    assert await items(city) == []
+    assert "back when it has happened once more" in (await browser.get("/inbox?state=snoozed")).text
+    await city.call(
+        "POST", f"/api/v1/runs/{city.other}/complete", headers=city.of_run(city.other),
+        body={"completion_id": completion_id(city.other), "outcome": "needs_human", "summary_markdown": "And now?"},
+    )  # fmt: skip
+    assert city.other in {run for item in await items(city) for run in item.runs}
+
+
+async def test_all_are_marked_as_seen(browser: httpx2.AsyncClient, city: Served) -> None:
+    (one,) = await items(city)
+    assert "Mark all seen" in (await browser.get("/")).text
+    done = await browser.post("/inbox/see-all", data={"next": "/"}, headers=OWN)
+    assert done.headers["location"] == "/"
+    page = (await browser.get("/")).text
+    assert "1 marked as seen." in page
+    assert 'class="item unseen"' not in page
+    assert f'id="item-{one.id}"' in page
 
 
 async def test_claim_and_its_undoing(browser: httpx2.AsyncClient, city: Served) -> None:

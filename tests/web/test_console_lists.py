@@ -4,6 +4,7 @@ import csv
 import html
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import httpx2
 import pytest
@@ -12,6 +13,8 @@ from test_people import token_of
 
 from lamplighter.domain.access import Role
 from lamplighter.domain.runs.model import RunState
+from lamplighter.store.looks import Look
+from lamplighter.store.tx import Tx
 from lamplighter.web.console.pages.runs import with_state, with_term
 from lamplighter.web.console.tables import csv_line
 
@@ -141,3 +144,62 @@ async def test_an_event_s_message_shows_no_escape_codes(browser: httpx2.AsyncCli
     page = (await browser.get("/events?type=bell.rung")).text
     assert "loud" in page
     assert "[31m" not in page
+
+
+async def test_a_view_that_is_first_is_what_one_sees_and_is_counted_in_the_navigation(
+    browser: httpx2.AsyncClient, city: Served
+) -> None:
+    form = {"name": "done", "query": "state:succeeded", "first": "yes"}
+    await browser.post("/runs/views/save", data=form, headers=OWN)
+    await browser.post("/runs/views/save", data=form | {"name": "lit", "query": "automation:light"}, headers=OWN)
+    first = await browser.get("/runs")
+    assert first.headers["location"] == "/runs?q=automation%3Alight"  # the later one; there is one of each person
+    assert (await browser.get("/runs?all")).status_code == 200
+    nav = (await browser.get("/settings")).text.partition('id="nav"')[2].partition("</nav>")[0]
+    assert '<span>lit</span><b class="soft">2</b>' in nav
+    assert '<span>done</span><b class="soft">1</b>' in nav
+    token = token_of(city, Role.MEMBER)["Authorization"].removeprefix("Bearer ")
+    async with httpx2.AsyncClient(base_url=city.url, trust_env=False) as other:
+        await other.post("/sign-in", data={"token": token}, headers=OWN)
+        assert (await other.get("/runs")).status_code == 200  # what is first is each person's own
+
+
+async def test_a_pinned_automation_stands_on_top_with_its_owner_and_tags(
+    browser: httpx2.AsyncClient, city: Served
+) -> None:
+    made = {"name": "zebra", "gate": "manual", "exec": "true", "owner": "ada", "tags": ["ci", "ci", "night"]}
+    answer = await city.call("POST", "/api/v1/automations", headers=city.owner, body=made)
+    assert (answer.json()["owner"], answer.json()["tags"]) == ("ada", ["ci", "night"])
+    for wrong in ({"tags": "ci"}, {"tags": ["two words"]}, {"tags": ["x"] * 11}, {"owner": 7}, {"owner": "x" * 81}):
+        refused = await city.call("POST", "/api/v1/automations", headers=city.owner, body=made | {"name": "b"} | wrong)
+        assert refused.status_code == 400, wrong
+    before = (await browser.get("/automations")).text
+    assert before.index("/automations/light") < before.index("/automations/zebra")
+    assert '<span class="tag">night</span>' in before
+    pinned = await browser.post("/automations/zebra/pin", headers=OWN)
+    assert pinned.headers["location"] == "/automations/zebra"
+    after = (await browser.get("/automations")).text.partition("<tbody>")[2]
+    assert after.index("/automations/zebra") < after.index("/automations/light")
+    page = (await browser.get("/automations/zebra")).text
+    assert 'action="/automations/zebra/unpin"' in page
+    assert "<dd>ada</dd>" in page
+    await browser.post("/automations/zebra/unpin", headers=OWN)
+    last = (await browser.get("/automations")).text.partition("<tbody>")[2]
+    assert last.index("/automations/light") < last.index("/automations/zebra")
+    assert (await browser.post("/automations/none/pin", headers=OWN)).status_code == 404
+    toml = (await browser.get("/automations/zebra")).text.partition('id="definition"')[2]
+    assert "tags = [" in toml
+
+
+async def test_the_start_page_knows_when_one_looked_before(browser: httpx2.AsyncClient, city: Served) -> None:
+    assert "Done lately" in (await browser.get("/")).text
+
+    def long_ago(tx: Tx) -> None:
+        known = tx.looks.get("owner")
+        assert known is not None
+        tx.looks.put("owner", Look(known.at - timedelta(hours=2), None))
+
+    city.opened.store.transact(long_ago)
+    text = (await browser.get("/")).text
+    assert "Done since you last looked" in text
+    assert "=HYPERLINK" in text.partition('id="done"')[2]

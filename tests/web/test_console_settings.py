@@ -12,7 +12,8 @@ from test_people import token_of
 
 from lamplighter.domain.access import Role
 from lamplighter.services.rollups import StripDay
-from lamplighter.store.slack import Thread
+from lamplighter.services.slack.installing import mark_of
+from lamplighter.store.slack import Person, Thread
 from lamplighter.store.tx import Tx
 from lamplighter.testing.slack_server import Refused, SlackServer, slack_server
 from lamplighter.testing.slack_shapes import APP_TOKEN, BOT_TOKEN, TEAM
@@ -94,6 +95,28 @@ async def test_a_destination_is_tried_and_its_last_answer_shown(browser: httpx2.
     page = html.unescape((await browser.get("/settings")).text)
     assert "desk took the trial." in page
     assert "answered exit 0" in page
+    assert "desk: told of runs that are failed, needs human, timed out; and that it is over." in page
+    body = {"name": "told", "gate": "manual", "exec": "true", "notify": {"to": ["desk"], "on": ["succeeded"]}}
+    made = await city.call("POST", "/api/v1/automations", headers=city.owner, body=body)
+    assert made.status_code == 201, made.text
+    page = html.unescape((await browser.get("/settings")).text)
+    assert "told</a></td><td>desk</td><td>succeeded</td>" in page
+
+
+async def test_somebody_says_who_they_are_in_slack_on_a_page(browser: httpx2.AsyncClient, city: Served) -> None:
+    now = datetime.now(UTC)
+    waiting = Person(TEAM, "U9", None, "link", mark_of("ABCDE12345"), now)
+    city.opened.store.transact(lambda tx: tx.slack.put_person(waiting))
+    page = (await browser.get("/settings/slack/link?code=ABCDE12345")).text
+    assert 'value="ABCDE12345"' in page
+    assert "Go on only if you were shown it yourself" in page
+    done = await browser.post("/settings/slack/link", data={"code": "ABCDE12345"}, headers=OWN, follow_redirects=True)
+    assert f"In {TEAM} you are U9." in html.unescape(done.text)
+    found = city.opened.store.read(lambda tx: tx.slack.person(TEAM, "U9"))
+    assert found is not None
+    assert found.member is not None
+    again = await browser.post("/settings/slack/link", data={"code": "ABCDE12345"}, headers=OWN, follow_redirects=True)
+    assert "That code links nobody" in html.unescape(again.text)
 
 
 async def test_slack_is_shown_with_its_channels_and_tried(

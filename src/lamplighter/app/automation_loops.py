@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lamplighter.adapters.files.formulas import read_formula
 from lamplighter.adapters.github.api import GitHub
 from lamplighter.adapters.processes.memory import available_memory
+from lamplighter.adapters.slack.attachments import Attachments
 from lamplighter.adapters.slack.socket_mode import SlackDial, can_listen
 from lamplighter.adapters.slack.web_api import SlackWebApi
 from lamplighter.app.agent_runs import agents_of
@@ -63,7 +64,12 @@ def loops_of(
         ),
         secrets=secrets,
         memory=available_memory,
-        slack=SlackOutside(workspaces, SlackWebApi.of(opened.settings.env), SlackDial() if can_listen() else None),
+        slack=SlackOutside(
+            workspaces,
+            SlackWebApi.of(opened.settings.env),
+            SlackDial() if can_listen() else None,
+            Attachments(opened.paths.runtime / "slack", opened.clock).keep,
+        ),
     )
     loops = AutomationLoops.build(
         city, rules_of(city, opened.settings.env), outside,

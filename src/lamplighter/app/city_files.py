@@ -1,16 +1,15 @@
 """Reads and edits city.toml: the user's text is changed in place, and restored if the result is invalid."""
 
-from dataclasses import dataclass
-
 from lamplighter.adapters.files import edit
 from lamplighter.adapters.files.layers import load_city
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.kit.errors import Conflict, LampError
+from lamplighter.kit.records import record
 from lamplighter.ports.city_files import AddedRig, Edited, NewRig, NotEditable
 
 
-@dataclass(frozen=True)
+@record
 class FilesOfCity:
     """The files of an opened city."""
 

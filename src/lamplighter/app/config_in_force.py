@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.files.city import CityPaths
@@ -12,9 +11,10 @@ from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.tree import ConfigInvalid
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class InForce:
     """`problem` is the full reason why the files are not in force, None if they are; `note` is the same in one line."""
 

@@ -9,13 +9,14 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.kit.errors import Conflict, NotFound, UsageError
 from lamplighter.kit.nearest import full_stop
+from lamplighter.kit.records import record
 
 LOCAL = "local"
 """In place of a context's name: the city around the working directory."""
@@ -29,7 +30,7 @@ class Context(NamedTuple):
     token: str
 
 
-@dataclass(frozen=True)
+@record
 class Contexts:
     """`current` names the one that commands are about when nothing else is named; None for none."""
 
@@ -110,7 +111,7 @@ def change(env: Mapping[str, str], how: Callable[[Contexts], Contexts]) -> Conte
 # ── the choice ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
+@record
 class Named:
     """What the line of a command names of a city and a token."""
 
@@ -121,7 +122,7 @@ class Named:
     token_file: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Remote:
     """A city on another machine; `by` says what chose it."""
 

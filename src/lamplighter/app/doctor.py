@@ -21,6 +21,7 @@ from lamplighter.app.controller_view import died_at
 from lamplighter.app.doctor_automations import CHECK, MOST_TOLD, automations
 from lamplighter.app.doctor_programs import machine, programs, scripts
 from lamplighter.app.doctor_secrets import secrets
+from lamplighter.app.doctor_slack import slack
 from lamplighter.app.live_owners import nodes_of
 from lamplighter.app.membership import place_of
 from lamplighter.app.wiring import OpenCity
@@ -49,8 +50,8 @@ def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
     if not city.paths.runtime.is_dir():
         city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
-        _structure, _config, _store, secrets, _clock, _controller, _nodes, _outbox, _formulas, automations, _rigs,
-        _beads, scripts, programs, machine, _disk,
+        _structure, _config, _store, secrets, _clock, _controller, _nodes, _outbox, slack, _formulas, automations,
+        _rigs, _beads, scripts, programs, machine, _disk,
     ]  # fmt: skip
     found: list[Finding] = []
     for check in checks:
@@ -292,10 +293,14 @@ def _beads(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         yield Finding("beads", Level.PROBLEM, one.detail, one.advice)
 
 
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count >> 20} MiB"
+
+
 def _disk(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     free = shutil.disk_usage(city.paths.runtime).free
     level = Level.PROBLEM if free < LOW_DISK else Level.OK
-    yield Finding("disk", level, f"{free >> 20} MiB are free.", "Free some space." if level is Level.PROBLEM else "")
+    yield Finding("disk", level, f"{_size(free)} are free.", "Free some space." if level is Level.PROBLEM else "")
     found = os.statvfs(city.paths.runtime)
     if found.f_files and found.f_favail < LOW_INODES:  # file systems without inodes report 0 for both
         yield Finding("disk", Level.PROBLEM, f"{found.f_favail} inodes are free.", "Remove files that nobody needs.")

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from lamplighter.app.definitions import prepare
 from lamplighter.app.missing_programs import missing_program
@@ -10,11 +9,13 @@ from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.references import Known, unknown_names, unknown_pool
 from lamplighter.domain.automations.shape import action_shape
+from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.inbox.notices import NOBODY
 from lamplighter.kit.counting import counted
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.services.automations import references, snapshots
 from lamplighter.services.doctor import Finding, Level
+from lamplighter.services.notices import DestinationView, Health, ListDestinations, list_destinations
 from lamplighter.services.operation import Need
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.tx import Tx
@@ -25,12 +26,13 @@ MOST_NAMED = 5
 CHECK = "automations"
 
 
-@dataclass(frozen=True)
+@record
 class _Seen:
-    """The automations of the city, and what they can name."""
+    """The automations of the city, what they can name, and where people are told."""
 
     rows: Sequence[AutomationRow]
     known: Known
+    destinations: Sequence[DestinationView]
 
     @property
     def readable(self) -> list[tuple[AutomationRow, Automation]]:
@@ -41,7 +43,8 @@ def automations(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT00
     ctx = changed(city.context(), configured=prepare(city, Need.DEFINITIONS))
 
     def look(tx: Tx) -> _Seen:
-        return _Seen(tx.automations.page(limit=MOST_AUTOMATIONS), references.known(tx, ctx))
+        told = list_destinations(tx, ListDestinations(), ctx)
+        return _Seen(tx.automations.page(limit=MOST_AUTOMATIONS), references.known(tx, ctx), told)
 
     seen = city.store.read(look)
     found = [
@@ -144,12 +147,21 @@ def _mend(row: AutomationRow) -> str:
 
 
 def _notices(city: OpenCity, seen: _Seen) -> Iterator[Finding]:
-    """Destinations that automations name and city.toml does not declare."""
+    """Destinations that take no notices, and those that automations name and city.toml does not declare."""
+    for one in seen.destinations:
+        if one.state in {Health.FAILING, Health.DISABLED}:
+            told = (
+                f"Destination {one.name} takes no notices: {(one.last_error or 'no reason is on record').rstrip('.')}."
+            )
+            name = shlex.quote(one.name)
+            advice = f"`lamp notify test {name}` tries it again; `lamp notify log` shows what people were not told."
+            yield Finding("notices", Level.PROBLEM, told, advice)
     known = {one.name for one in city.config.city.notifications.destinations} | NOBODY
     wanted: dict[str, list[str]] = {}
     for row, automation in seen.readable:
-        for name in automation.policies.notify.to:
-            if name not in known:
+        notify = automation.policies.notify
+        for name in (*notify.to, *filter(None, [notify.thread])):
+            if name not in known and slack_destination(name) is None:
                 wanted.setdefault(name, []).append(row.scoped_name)
     for name, users in wanted.items():
         told = f"There is no destination `{name}`, which {_names(users)} would tell."

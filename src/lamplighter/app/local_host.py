@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from lamplighter.domain.access import Actor
 from lamplighter.domain.city.wanted import Roster, roster
 from lamplighter.kit import aio
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.records import record
 from lamplighter.ports.beads import BeadStore
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services.context import Context
@@ -292,7 +293,7 @@ async def of_the_living(proofs: Proofs, owners: Sequence[Owner]) -> list[Owner]:
     return [owner for owner in owners if owner.id in living]
 
 
-@dataclass(frozen=True)
+@record
 class _OwnConnection:
     """The connection that a command has already, for effects: it waits for the database, or refuses to write, alike."""
 

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import timedelta
 
 from lamplighter.adapters.files.city import make_file
@@ -15,6 +14,7 @@ from lamplighter.daemon.cluster.peer_watch import PeerWatch
 from lamplighter.domain.city.model import City
 from lamplighter.domain.cluster.nodes import Node, NodeTaken
 from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.records import record
 from lamplighter.services import nodes, owners
 from lamplighter.services.context import Context, acting
 from lamplighter.store.engine import Proofs, Wakes
@@ -27,7 +27,7 @@ NODE_ID = "node-id"
 SAVED_COPY = "saved-lamp.db"
 
 
-@dataclass(frozen=True)
+@record
 class Membership:
     place: Place
     store: Store

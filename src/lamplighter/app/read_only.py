@@ -1,17 +1,17 @@
 """A store that refuses writes, for a copied city."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.records import record
 from lamplighter.store.tx import DirectStore, Tx
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
+@record
 class ReadOnlyStore:
     """`transact` raises `refusal`; `read` calls `warn` first."""
 

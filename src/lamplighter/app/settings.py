@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from lamplighter.kit import crash
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import UsageError
+from lamplighter.kit.records import record
 
 DEFAULT_ACTOR = "human"
 STORE_WAIT = timedelta(seconds=60)
 
 
-@dataclass(frozen=True)
+@record
 class Settings:
     """`env` is the whole environment: the configuration takes its `LAMP_*` overrides from it, programs inherit it."""
 

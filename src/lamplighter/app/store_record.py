@@ -4,12 +4,12 @@ A changed `[store] url` leads to a database without the city's history: what to 
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.files.atomic import write_atomically
 from lamplighter.adapters.files.city import CityPaths
 from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.records import record
 from lamplighter.store.engine import peek
 from lamplighter.store.summary import Summary
 from lamplighter.store.url import Place, SqliteUrl, parse_store_url
@@ -17,7 +17,7 @@ from lamplighter.store.url import Place, SqliteUrl, parse_store_url
 FILE = "store.json"
 
 
-@dataclass(frozen=True)
+@record
 class StoreRecord:
     """Databases by their URLs, without passwords; paths inside the city are relative to it."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from lamplighter.adapters.files.secrets import city_key, owner_token
 from lamplighter.app.secrets import box_of
-from lamplighter.app.sign_in import browser_sessions
+from lamplighter.app.sign_in import at_provider, browser_sessions
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.tokens import TokenBook
 from lamplighter.services.city_operations import CityOperations
@@ -48,11 +48,11 @@ def surface(
     def load_console() -> Endpoint:
         from lamplighter.web.console import app, sign_in
 
-        return app.Console(operations, sign_in.SignIn(tokens, browsers, reached, stored))
+        elsewhere = at_provider(operations, secrets)
+        return app.Console(operations, sign_in.SignIn(tokens, browsers, reached, stored, elsewhere))
 
-    receiver = Receiver(
-        operations.host.store, StoredSecrets(operations.host.store, box_of(city)), operations.clock, city.ids
-    )
+    secrets = StoredSecrets(operations.host.store, box_of(city))
+    receiver = Receiver(operations.host.store, secrets, operations.clock, city.ids)
     hears = SlackReceiver(
         Workspaces(operations.host.store, receiver.secrets), operations.clock, city.ids, operations.configured
     )
@@ -62,12 +62,12 @@ def surface(
         ready,
         [
             *api.routes(operations, traffic),
-            hooks.route(receiver, operations.clock.monotonic),
             *slack.routes(hears, operations.clock.monotonic),
             stream.route(operations),
             terminal.route(operations, lambda secret: browsers.sessions.actor(secret) is not None),
             metrics.route(operations, traffic),
         ],
+        hooks.Door(receiver, operations.clock.monotonic),
         [Part(MCP_PATH, endpoint, endpoint.running)],
         Part("/", console, console.running),
         browsers,

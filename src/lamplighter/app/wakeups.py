@@ -18,6 +18,7 @@ def listening(place: Place, owner: str, wakes: Wakes) -> Iterator[None]:
         return
     datagrams = datagrams_of(place)
     receiver = datagrams.listen(owner)
+    wakes.own.add(owner)
     loop = asyncio.get_running_loop()
 
     def receive() -> None:
@@ -32,4 +33,5 @@ def listening(place: Place, owner: str, wakes: Wakes) -> Iterator[None]:
     finally:
         loop.remove_reader(receiver.fileno())
         receiver.close()
+        wakes.own.discard(owner)
         datagrams.forget(owner)

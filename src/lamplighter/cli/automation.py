@@ -1,14 +1,14 @@
 """`lamp automation`: work that fires when it is due."""
 
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.automation_options import definition_of, definition_options, trigger_of, whole_path
+from lamplighter.cli.automation_asking import completed, with_mode
+from lamplighter.cli.automation_options import definition_of, definition_options, whole_path
 from lamplighter.cli.automation_views import (
     explained,
     listed,
@@ -25,6 +25,7 @@ from lamplighter.cli.completing import names
 from lamplighter.cli.numbers import Whole
 from lamplighter.cli.operations import Subject, carries_out, do
 from lamplighter.cli.output import Col
+from lamplighter.domain.automations.spoken_reasons import said
 from lamplighter.kit import json_text
 from lamplighter.kit.errors import UsageError
 from lamplighter.kit.shapes import to_json
@@ -80,7 +81,7 @@ def check(name: str | None, rig: str | None) -> None:
         "REASON": "reason",
     }  # fmt: skip
     if not output.wants_json():
-        rows = [row | {"due": "yes" if row["due"] else "no"} for row in rows]
+        rows = [row | {"due": "yes" if row["due"] else "no", "reason": said(row["reason"])} for row in rows]
     output.table(rows, columns, empty="No automations.")
     if not any(one.due for one in found):
         click.get_current_context().exit(1)
@@ -93,20 +94,17 @@ def check(name: str | None, rig: str | None) -> None:
 @definition_options
 @carries_out("automation.create")
 def create(name: str | None, template: str | None, path: str | None, **options: Any) -> None:
-    """Create an automation in the store.
+    """Create an automation; on a terminal it asks for what is left out.
 
     Such as: lamp automation create tidy --exec 'make tidy' --daily 03:30
     """
     from lamplighter.services.automations.operations import CREATE, CreateAutomation, ModeMissing
 
-    if name is None and template is None:
-        raise UsageError("Give the automation a name, or name a --template.")
     body = definition_of(options, path if template is None else None)
-    if template is None:
-        body |= _trigger_asked(body)
-        _need_action(body)
     if name is not None:
         body = {"name": name, **body}
+    if template is None:
+        body = completed(body)
     if template is not None and path is not None:
         body["path"] = whole_path(path)
     ask = CreateAutomation(body, template)
@@ -115,55 +113,8 @@ def create(name: str | None, template: str | None, path: str | None, **options: 
     except UsageError as error:  # one from another machine has the name of its class only
         if type(error).__name__ != ModeMissing.__name__ or not sys.stdin.isatty() or output.wants_json():
             raise
-        made = do(CREATE, CreateAutomation(_with_mode(body, error.message.splitlines()[1:]), template))
+        made = do(CREATE, CreateAutomation(with_mode(body, error.message.splitlines()[1:]), template))
     tells("Created")(made, None)
-
-
-def _with_mode(body: dict[str, Any], told: Sequence[str]) -> dict[str, Any]:
-    """The definition with the mode that the person at the terminal chooses."""
-    from lamplighter.domain.city.modes import offered
-
-    click.echo("What may the agent do without asking?", err=True)
-    for line in told:
-        click.echo(f"  {line}", err=True)
-    mode = click.prompt("Mode", type=click.Choice(offered(told)), err=True)
-    return {**body, "agent": {**body["agent"], "mode": mode}}
-
-
-TRIGGERS = {
-    "cooldown": ("whenever so much time has passed", "1h"),
-    "daily": ("every day at a time", "03:30"),
-    "weekly": ("every week", "mon 09:00"),
-    "hourly": ("every hour at a minute", ":05"),
-    "cron": ("by a cron line", "30 8 * * mon-fri"),
-    "once": ("once", "2026-12-01T09:00+01:00"),
-    "condition": ("when a command succeeds", "test -s inbox.txt"),
-    "event": ("on an event", "bead.*"),
-    "manual": ("only by hand", ""),
-}
-
-
-def _trigger_asked(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The trigger, asked of the person at the terminal where none was given. Raises UsageError elsewhere."""
-    if "gate" in body or "triggers" in body:
-        return {}
-    if output.wants_json() or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        options = ", ".join(f"--{name}" for name in TRIGGERS)
-        raise UsageError("It is not said when it fires.", hint=f"Give one of {options}; such as --daily 03:30.")
-    click.echo("When shall it fire?")
-    for number, (name, (what, such)) in enumerate(TRIGGERS.items(), 1):
-        click.echo(f"  {number}  {what}{f', such as {such}' if such else ''}  (--{name})")
-    chosen = list(TRIGGERS)[click.prompt("Number", type=Whole(1, len(TRIGGERS))) - 1]
-    if chosen == "manual":
-        return trigger_of({"manual": True})
-    return trigger_of({chosen: click.prompt(TRIGGERS[chosen][0].capitalize(), type=str)})
-
-
-def _need_action(body: Mapping[str, Any]) -> None:
-    if not {"exec", "formula", "agent", "action"} & set(body):
-        raise UsageError(
-            "It is not said what it does.", hint="Give --exec COMMAND, --prompt TEXT for an agent, or --formula NAME."
-        )
 
 
 @automation.command("edit")

@@ -17,6 +17,7 @@ from lamplighter.kit.errors import UsageError
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
 _PLAIN = (
     "description",
+    "owner",
     "timezone",
     "timeout",
     "deadline",
@@ -69,6 +70,8 @@ _OPTIONS = [
     ),
     click.option("--manual", is_flag=True, help="Fires only by hand."),
     click.option("--description", help="Shown in lists."),
+    click.option("--owner", help="Who answers for it; shown in lists."),
+    click.option("--tag", "tags", multiple=True, help="A word to find it by; may be repeated."),
     click.option("--timezone", help="An IANA zone; the city's when left out."),
     click.option("--timeout", metavar="DURATION", help="How long the action may take."),
     click.option("--deadline", metavar="DURATION", help="How long a run may take in all."),
@@ -144,6 +147,8 @@ _OPTIONS = [
 def definition_of(options: dict[str, Any], path: str | None) -> dict[str, Any]:
     """The options as keys of an automation.toml; only those that were given."""
     body: dict[str, Any] = {key: options[key] for key in _PLAIN if options.get(key) is not None}
+    if options.get("tags"):
+        body["tags"] = list(options["tags"])
     body |= {key: options[key] for key in ("catch_up", "retry", "rig", "formula") if options.get(key) is not None}
     if options.get("exec_") is not None:
         body["exec"] = options["exec_"]

@@ -10,6 +10,7 @@ from lamplighter.cli import output, words
 from lamplighter.cli.operations import Show
 from lamplighter.cli.output import Col
 from lamplighter.cli.policies import policy_words
+from lamplighter.domain.automations.spoken_reasons import said
 from lamplighter.kit.shapes import to_json
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 def listed(found: "list[AutomationView]", ask: "ListAutomations") -> None:
     columns = {
         "NAME": "scoped_name", "STATE": Col("standing", "state"), "FIRES": "fires", "NEXT": Col("next", "when"),
-        "LAST": Col("last", "when"), "ACTION": "does",
+        "LAST": Col("last", "when"), "RESULT": Col("result", "state", spare=1), "ACTION": "does",
     }  # fmt: skip
     rows = [{"scoped_name": one.scoped_name} | _at_a_glance(one) for one in found]
     output.table(rows, columns, empty="No automations. `lamp automation templates` shows where to start.")
+    _note_lost(found)
     if len(found) == ask.limit:
         click.echo(f"These are {ask.limit}; `--after {found[-1].scoped_name}` shows what follows.", err=True)
 
@@ -45,31 +47,65 @@ def shown(one: "AutomationView", _ask: Any) -> None:
             "Automation": one.scoped_name,
             "Description": one.description,
             "State": output.state(peek["standing"], f": {one.disabled_reason}" if one.disabled_reason else ""),
+            "Try": f"lamp automation enable {one.scoped_name}" if peek["standing"] == "disabled" else None,
             "Fires": peek["fires"],
             "Next": peek["next"],
-            "Last fired": peek["last"],
+            "Last fired": peek["fired"],
+            "Last run": _last_run(one),
             "Action": _action(one.action, whole=True),
             "Policies": "\n".join(policy_words(one.policies)),
+            "Limits": _limits(one),
             "Time zone": one.timezone,
             "Failures": f"{words.counted(one.failures, 'failure')} in a row" if one.failures else None,
             "Source": one.path or _SOURCES.get(one.source, one.source),
-            "Problems": "\n".join(one.problems),
+            "Problems": "\n".join([*one.problems, *one.warnings]),
         },
     )
 
 
+def _last_run(one: "AutomationView") -> "output.State | None":
+    """Such as `failed (exit 1), run b7my82`."""
+    run = one.last_run
+    if run is None:
+        return None
+    why = words.reason(run.reason, run.state)
+    told = f" ({why})" if why and why != words.state(run.state) else ""
+    return output.state(run.state, f"{told}, run {words.short_id(run.id)}")
+
+
+def _limits(one: "AutomationView") -> str | None:
+    """Those in force; a policy that was set says the same of its own."""
+    if one.limits is None:
+        return None
+    timeout = f"{one.limits.timeout} for the action, " if one.limits.timeout else ""
+    return f"{timeout}{one.limits.deadline} for the whole run"
+
+
+def _note_lost(found: "list[AutomationView]") -> None:
+    """Name those whose runs would not find what they need."""
+    lost = [one for one in found if one.warnings]
+    for one in lost[:MOST_NOTED]:
+        output.note(f"{one.scoped_name}: {'; '.join(one.warnings)}")
+    if len(lost) > MOST_NOTED:
+        output.note(f"{len(lost) - MOST_NOTED} more name what is not there; `lamp doctor` tells of all of them.")
+
+
+MOST_NOTED = 5
 _SOURCES = {"api": "made by a command", "agent": "made by an agent"}
 
 
 def show_times(found: "list[FiringView]", _ask: Any = None) -> None:
     rows = [to_json(one) for one in found]
     if not output.wants_json():
-        rows = [row | {"when": _clock_time(row["local"])} for row in rows]
+        rows = [row | {"when": _clock_time(row["local"]), "zone": _ZONES.get(row["zone"], row["zone"])} for row in rows]
     columns = {
         "WHEN": Col("when", "word"), "ZONE": Col("zone", spare=1), "LEFT": Col("at", "when"), "NAME": "scoped_name",
         "TRIGGER": "trigger",
     }  # fmt: skip
     output.table(rows, columns, empty="Nothing timed is due in that span.")
+
+
+_ZONES = {"Etc/UTC": "UTC"}
 
 
 def _clock_time(local: str) -> str:
@@ -88,7 +124,8 @@ def shown_history(found: "list[TriggerEventView]", _ask: Any) -> None:
         "TIMES": Col("times", "number"), "RUN": Col("run", "word"), "RUN'S STATE": Col("run_state", "state"),
     }  # fmt: skip
     rows = [
-        to_json(one) | {"reason": words.reason(one.reason, one.status), "times": one.count if one.count > 1 else None}
+        to_json(one)
+        | {"reason": said(words.reason(one.reason, one.status)), "times": one.count if one.count > 1 else None}
         for one in found
     ]
     output.table(rows, columns, empty="Nothing has fired it yet.")
@@ -150,13 +187,17 @@ def shown_notes(found: "NotesView", ask: "KeepNotes") -> None:
 
 def _at_a_glance(one: "AutomationView") -> dict[str, Any]:
     times = [trigger.next_due_at for trigger in one.triggers if trigger.next_due_at]
-    last = [trigger.last_fired_at for trigger in one.triggers if trigger.last_fired_at]
+    fired = [trigger.last_fired_at for trigger in one.triggers if trigger.last_fired_at]
+    run = one.last_run
+    begun = [run.started_at] if run is not None and run.started_at else []  # by hand, no trigger was fired
     return {
         "standing": _standing(one),
         "fires": "; ".join(trigger.human_schedule or trigger.kind for trigger in one.triggers),
         "does": _action(one.action),
         "next": min(times) if times and _standing(one) == "on" else None,
-        "last": max(last) if last else None,
+        "fired": max(fired) if fired else None,
+        "last": max([*fired, *begun]) if fired or begun else None,
+        "result": run.state if run is not None else None,
     }
 
 

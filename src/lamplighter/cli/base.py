@@ -1,6 +1,7 @@
 """What every command shares: which city it is about, `--json`, and groups that load commands on demand."""
 
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -21,6 +22,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+NOT_HERE = {
+    "org": "There is no command `org`: members belong to one city each, and no organization has several cities. "
+    "`lamp member list` shows those of this city.",
+    "serve": "There is no command `serve`: each city serves its own API and console, by `lamp up`.",
+}
+"""What people look for and this program does not have."""
 ONLY_HERE = {
     "init": "it makes a city on this machine",
     "up": "it runs a city on this machine",
@@ -55,6 +62,18 @@ class LampCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.params += _common(hidden=True)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What the arguments mean, then the options."""
+        rows = [
+            (one.make_metavar(ctx).strip("[]").removesuffix("..."), text)
+            for one in self.params
+            if isinstance(one, click.Argument) and (text := meaning_of(one))
+        ]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
+
     def invoke(self, ctx: click.Context) -> Any:
         words = ctx.command_path.split()[1:]
         why = ONLY_HERE.get(words[0]) or ONLY_HERE.get(" ".join(words[:2])) if words else None
@@ -62,6 +81,35 @@ class LampCommand(click.Command):
         if why is not None and found is not None:
             raise OnlyHere(" ".join(words), why, found.by)
         return super().invoke(ctx)
+
+
+def meaning_of(argument: click.Argument) -> str:
+    """What its field says, else what it names, as the completion of it knows; empty if neither is known."""
+    completed_by = getattr(argument, "_custom_shell_complete", None)
+    return str(getattr(argument, "meaning", "") or _MEANINGS.get(getattr(completed_by, "noun", ""), ""))
+
+
+_MEANINGS = {
+    "run": "A run: its id or a part of it, `last`, or an automation's name for its newest run.",
+    "automation": "An automation; NAME:rig:RIG for one of a rig.",
+    "bead": "A bead: its id or the beginning of it.",
+    "session": "A session: its id, its name, or a run's id.",
+}
+
+
+def in_short(text: str) -> str:
+    """The beginning of a command's help that says what it does: as many parts of its first sentence as fit a line."""
+    sentence = " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].removesuffix(".")
+    parts = re.split(r"(?<=[;:]) ", sentence)
+    if len(parts[0]) >= SHORT_HELP:
+        parts = re.split(r"(?<=,) ", parts[0])
+    told = parts.pop(0)
+    while parts and len(told) + len(parts[0]) < SHORT_HELP:
+        told += f" {parts.pop(0)}"
+    return f"{told.rstrip(',;:')}."
+
+
+SHORT_HELP = 64
 
 
 class LampGroup(click.Group):
@@ -89,8 +137,10 @@ class LampGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            known = self.list_commands(ctx)
-            raise click.UsageError(f"There is no command `{name}`{did_you_mean(name, known)}", ctx) from None
+            why = NOT_HERE.get(name) if ctx.parent is None else None
+            if why is None:
+                why = f"There is no command `{name}`{did_you_mean(name, self.list_commands(ctx))}"
+            raise click.UsageError(why, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading any of the lazy ones."""
@@ -98,7 +148,7 @@ class LampGroup(click.Group):
         for name in super().list_commands(ctx):
             command = super().get_command(ctx, name)
             if command is not None and not command.hidden:
-                rows.append((name, command.get_short_help_str(limit=80)))
+                rows.append((name, in_short(command.help or "")))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

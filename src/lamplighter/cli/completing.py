@@ -23,4 +23,5 @@ def names(noun: str) -> Complete:
         found = names_of(from_environment(ctx.find_root().meta.get("lamp.city")), noun)
         return [CompletionItem(name, help=about or None) for name, about in found if name.startswith(incomplete)]
 
+    complete.noun = noun  # type: ignore[attr-defined]  # read by `meaning_of`
     return complete

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lamplighter.kit.clock import SystemClock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.app.process import Pass, Started
+    from lamplighter.cli.narrator import Narrator
     from lamplighter.cli.status import Line
     from lamplighter.domain.events import Event
 
@@ -46,13 +48,16 @@ def run_foreground(*, quiet: bool = False, sign_in: bool = False) -> None:
     log.set_up(log_beside_a_view(chosen) if live else log_stream(chosen))
 
     def started(report: Started) -> None:
+        if narrator is not None:
+            narrator.lamp = _as_typed(report.paths.root)
         if output.wants_json():
             told = {"city": report.config.city.name, "root": str(report.paths.root), "store": report.store}
             output.record(told | {"next": report.peek.next}, "")
         else:
             _banner(report, live=live, sign_in=sign_in)
 
-    tell = _narrated() if live else None
+    narrator = _narrator() if live else None
+    tell = None if narrator is None else _telling(narrator)
     left = run_city(chosen, started=lambda report: _if_written(lambda: started(report)), warn=output.note, tell=tell)
     if not output.wants_json():
         ended = "The daemon ended; its agents run on, and the next daemon finds them." if left else "City stopped."
@@ -68,20 +73,21 @@ def _banner(report: "Started", *, live: bool, sign_in: bool) -> None:
     for owner in report.took_over:
         click.echo(f"Took over from process {owner.pid} on {owner.host}, which is gone.")
     click.echo(f"{click.style('The lamps are lit', fg='yellow', bold=True)} in city `{name}` ({report.paths.root}).")
-    click.echo(f"Store: {report.store}")
+    if not report.store.startswith(str(report.paths.root)):
+        click.echo(f"Store: {report.store}")
     held = report.peek.paused or report.config.city.workspace.suspended
     coming = "nothing, until `lamp resume`" if held else output.soon(report.peek.next, SystemClock().now())
     if coming:
-        click.echo(f"Next:  {coming}")
+        output.text(f"Next:  {coming}")
     lamp = _as_typed(report.paths.root)
     if report.console is not None and sign_in:
-        click.echo(f"Console: {report.sign_in()}    (signs you in, once; later: {lamp} open)")
+        click.echo(f"Console: signs you in, once (later: {lamp} open)\n  {report.sign_in()}")
     elif report.console is not None:
         click.echo(f"Console: {report.console}    (`{lamp} open` signs you in)")
     moved = None if report.api is None else moved_port(report.port, report.api)
     if moved is not None:
         output.note(moved)
-    click.echo(f"Look:  {lamp} status    (or: event tail · bead ready · doctor · --help)")
+    click.echo(f"Look:  {lamp} status    (or: inbox · doctor · --help)")
     if report.peek.next:
         click.echo(f"Why:   {lamp} automation explain {report.peek.next[-1]['scoped_name']}")
     click.echo(f"Stop:  Ctrl-C, or: {lamp} stop")
@@ -89,15 +95,16 @@ def _banner(report: "Started", *, live: bool, sign_in: bool) -> None:
         click.echo()
 
 
-def _narrated() -> "Callable[[Event], None]":
+def _narrator() -> "Narrator":
     from lamplighter.cli.narrator import Narrator
 
-    narrator = Narrator()
+    return Narrator()
 
+
+def _telling(narrator: "Narrator") -> "Callable[[Event], None]":
     def tell(event: "Event") -> None:
-        line = narrator.line(event)
-        if line is not None:
-            _if_written(lambda: output.styled_line(line))
+        for line in narrator.lines(event):
+            _if_written(partial(output.hanging if line.whole else output.beside, line.head, line.body))
 
     return tell
 

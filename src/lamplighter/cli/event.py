@@ -7,6 +7,7 @@ import click
 from lamplighter.cli import output, words
 from lamplighter.cli.operations import Subject, carries_out, do
 from lamplighter.cli.output import Col
+from lamplighter.domain.automations.spoken_reasons import said
 from lamplighter.kit import json_text
 from lamplighter.kit.errors import UsageError
 from lamplighter.kit.shapes import to_json
@@ -27,13 +28,17 @@ def _list(found: "list[Event]", _ask: Any) -> None:
 
 def _row(one: "Event") -> dict[str, Any]:
     return {"seq": one.seq, "at": one.at, "type": one.type, "actor": one.actor, "subject": one.subject,
-            "message": one.message}  # fmt: skip
+            "message": _message(one)}  # fmt: skip
+
+
+def _message(one: "Event") -> str | None:
+    return said(one.message) if one.message and one.type == "automation.fired" else one.message
 
 
 def _tail(event: "Event", _ask: Any) -> None:
     actor, subject = words.shortened(event.actor), words.short_id(event.subject)
     head = f"{event.seq:>7}  {words.clock(event.at)}  {event.type:<22}  {actor:<12}"
-    output.line(f"{head}  {subject}  {event.message or ''}")
+    output.line(f"{head}  {subject}  {_message(event) or ''}")
 
 
 event = Subject("event", "Facts on the city's bus, each with a sequence number.", {"list": _list, "tail": _tail})

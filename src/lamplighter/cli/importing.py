@@ -37,20 +37,31 @@ def cron(file: str | None, *, enable: bool, system: bool) -> None:
         return
     for one in done.taken:
         state = "taken over" if one.new else "there already"
-        click.echo(output.plain(f"line {one.line}: {one.schedule} → automation `{one.name}`, {state}"))
+        _tell(f"line {one.line}: ", f"{one.schedule} → automation `{one.name}`, {state}")
         for note in one.notes if one.new else []:
-            click.echo(output.plain(f"         {note}"))
+            _tell(INDENT, note)
     for left in done.left:
-        click.echo(output.plain(f"line {left.line}: not carried over: {left.text}\n         {left.why}"))
+        _tell(f"line {left.line}: ", f"not carried over: {left.text}")
+        _tell(INDENT, left.why)
     new = [one.name for one in done.taken if one.new]
     if not new:
         click.echo("Nothing new was taken over.")
     elif enable:
         click.echo("They are enabled: take their lines out of the crontab (`crontab -e`), or both run.")
     else:
-        first = new[0]
-        output.say(f"They are disabled. `lamp automation run {first}` tries one, `… enable {first}` lets it fire;")
-        click.echo("then take its line out of the crontab (`crontab -e`), or both run.")
+        output.text(
+            output.commands(
+                f"They are disabled. `lamp automation run {new[0]}` tries one, `lamp automation enable {new[0]}` lets "
+                "it fire; then take its line out of the crontab (`crontab -e`), or both run."
+            )
+        )
+
+
+INDENT = " " * 8
+
+
+def _tell(head: str, text: str) -> None:
+    output.hanging(head, output.plain(text))
 
 
 def _text(file: str | None) -> str:

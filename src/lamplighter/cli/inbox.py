@@ -10,7 +10,7 @@ from lamplighter.cli.operations import Show, Subject
 from lamplighter.cli.output import Col
 
 if TYPE_CHECKING:
-    from lamplighter.services.inbox.operations import AnswerItem
+    from lamplighter.services.inbox.operations import AnswerItem, SeenAll, SnoozeItem
     from lamplighter.services.inbox.queries import ItemView, ListInbox
 
 COLUMNS = {
@@ -68,7 +68,8 @@ def _state(item: "ItemView") -> str:
     if item.state.value == "snoozed":
         return f"snoozed until {output.local_time(item.snoozed_until)}"
     if item.state.value == "settled":
-        return f"settled at {output.local_time(item.settled_at)} by {item.settled_by}: {item.settled_how}"
+        why = f" ({item.settled_why})" if item.settled_why else ""
+        return f"settled at {output.local_time(item.settled_at)} by {item.settled_by}: {item.settled_how}{why}"
     return "open"
 
 
@@ -82,9 +83,19 @@ def _done(text: str) -> Show:
     return show
 
 
-def _snoozed(item: "ItemView", _ask: Any) -> None:
+def _snoozed(item: "ItemView", ask: "SnoozeItem") -> None:
     until: datetime | None = item.snoozed_until
-    click.echo(output.plain(f"Snoozed until {output.local_time(until)}: {item.sentence}"))
+    again = f"until it happens {_times(item.snoozed_times)} more" if item.snoozed_times else ""
+    limit = f"until {output.local_time(until)}" if ask.until is not None else ""
+    click.echo(output.plain(f"Snoozed {', or '.join(filter(None, (again, limit)))}: {item.sentence}"))
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _seen_all(done: "SeenAll", _ask: Any) -> None:
+    click.echo(f"{done.seen} were new to you." if done.seen else "Nothing was new to you.")
 
 
 def _answered(item: "ItemView", ask: "AnswerItem") -> None:
@@ -104,8 +115,8 @@ class Inbox(Subject):
             "list": _list, "show": _show, "snooze": _snoozed, "claim": _done("Claimed"), "unclaim": _done("Let go"),
             "answer": _answered, "approve": _done("Approved"), "amend": _done("Amended"),
             "reject": _done("Rejected"), "resolve": _done("Resolved"), "retry": _done("Retried"),
-            "dismiss": _done("Dismissed"),
-            "unsnooze": _done("Shown again"), "see": _done("Seen"),
+            "dismiss": _done("Dismissed"), "reopen": _done("Opened again"),
+            "unsnooze": _done("Shown again"), "see": _done("Seen"), "see-all": _seen_all,
         }  # fmt: skip
         super().__init__("inbox", "What needs a person; alone it lists what is open.", shown)
         self.no_args_is_help = False

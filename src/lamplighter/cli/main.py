@@ -13,62 +13,71 @@ from lamplighter.cli.output import NAMES_CITY, fail, naming
 from lamplighter.kit.errors import LampError, Unavailable, UsageError
 
 COMMANDS = {
-    "init": ("lamplighter.cli.init", "Make a city here."),
-    "up": ("lamplighter.cli.control", "Run the city in the foreground."),
-    "start": ("lamplighter.cli.control", "Bring the city to its wanted state once; --foreground stays."),
-    "stop": ("lamplighter.cli.control", "Stop the city and its agents; returns when everything is down."),
-    "restart": ("lamplighter.cli.control", "Stop the city and its agents, and start them again."),
-    "status": ("lamplighter.cli.control", "How the city is."),
-    "pause": ("lamplighter.cli.suspend", "Stop all firing at once; runs under way go on."),
-    "suspend": ("lamplighter.cli.suspend", "Suspend the city: nothing starts, nothing fires."),
-    "resume": ("lamplighter.cli.suspend", "Lift pause and suspension, and say which."),
-    "inbox": ("lamplighter.cli.inbox", "What needs a person: list, show, claim, resolve, retry, dismiss, snooze."),
+    "init": ("lamplighter.cli.init", "Make a city here; --demo makes one to look at."),
+    "up": ("lamplighter.cli.control", "Run the city in this terminal, and tell what happens."),
+    "status": ("lamplighter.cli.control", "How the city is; --watch keeps it on the screen."),
+    "inbox": ("lamplighter.cli.inbox", "What needs you: questions, failures, plans, trouble."),
+    "automation": ("lamplighter.cli.automation", "Work that fires when it is due: create, run, explain, …"),
+    "run": ("lamplighter.cli.run", "What was fired: list, show, logs, watch, answer, diff, …"),
     "open": ("lamplighter.cli.open", "Open the web console: a link that signs a browser in."),
-    "doctor": ("lamplighter.cli.doctor", "Look for what is wrong with the city; --fix mends what can be."),
-    "backup": ("lamplighter.cli.keeping", "Save the city in one file, while it may run."),
-    "restore": ("lamplighter.cli.keeping", "Make a city from a backup."),
-    "uninstall": ("lamplighter.cli.keeping", "Stop the city and its service, and say what is left."),
+    "doctor": ("lamplighter.cli.doctor", "Look for what is wrong; --fix mends what can be."),
+    "daemon": ("lamplighter.cli.daemon", "The city in the background: start, stop, logs, install, …"),
+    "start": ("lamplighter.cli.control", "Bring its agents to their wanted state once, and leave."),
+    "stop": ("lamplighter.cli.control", "Stop the city and its agents."),
+    "restart": ("lamplighter.cli.control", "Stop the city and its agents, and start them again."),
+    "pause": ("lamplighter.cli.suspend", "Fire nothing; runs under way go on."),
+    "suspend": ("lamplighter.cli.suspend", "Start nothing and fire nothing."),
+    "resume": ("lamplighter.cli.suspend", "Lift pause and suspension."),
+    "config": ("lamplighter.cli.config", "What city.toml says: check, show, explain."),
+    "rig": ("lamplighter.cli.rig", "The projects it works in: list, add, suspend, resume."),
+    "secret": ("lamplighter.cli.secret", "Values for programs that nobody is shown: set, list, …"),
+    "simulate": ("lamplighter.cli.simulate", "What would fire in the coming days; --calendar draws weeks."),
     "cost": ("lamplighter.cli.cost", "What runs cost, by day, automation or model."),
-    "simulate": ("lamplighter.cli.simulate", "What would fire in the coming days, in order."),
-    "import": ("lamplighter.cli.importing", "Take over a crontab: cron."),
-    "automation": ("lamplighter.cli.automation", "Work that fires when it is due: list, show, run, check, explain, …"),
-    "run": (
-        "lamplighter.cli.run",
-        "Executions of automations: list, show, watch, logs, cancel, retry, claim, resolve.",
-    ),
-    "bulk": ("lamplighter.cli.bulk", "One thing done to many runs: create, preview, list, show, results, abort."),
-    "view": ("lamplighter.cli.view", "Kept filters of runs: list, save, delete."),
-    "find": ("lamplighter.cli.view", "Automations and runs by a part of their names."),
-    "configuration": ("lamplighter.cli.configuration", "Where and with what agent runs work: list, show, create, …"),
-    "config": ("lamplighter.cli.config", "The configuration: check, show, explain."),
-    "agent": ("lamplighter.cli.agent", "Long-lived workers: list, show, peek, nudge, drain, restart, suspend, …"),
-    "login": ("lamplighter.cli.login", "The logins that agent runs use: list, check."),
-    "session": ("lamplighter.cli.session", "What runs for them: list, show, logs, send."),
+    "import": ("lamplighter.cli.importing", "Take over a crontab."),
+    "bulk": ("lamplighter.cli.bulk", "One thing done to many runs: create, preview, show, abort, …"),
     "worktree": ("lamplighter.cli.worktree", "The working directories of runs: list, clean."),
-    "hook": ("lamplighter.cli.hook", "The work on an agent's hook."),
-    "prime": ("lamplighter.cli.hook", "An agent's instructions."),
-    "mail": ("lamplighter.cli.mail", "Messages between agents and people: send, inbox, check, read, archive."),
-    "rig": ("lamplighter.cli.rig", "Project directories: list, add, suspend, resume."),
-    "bead": ("lamplighter.cli.bead", "Units of work: create, list, ready, claim, update, close, label."),
+    "configuration": ("lamplighter.cli.configuration", "Where and with what agent runs work: list, show, create, …"),
+    "bead": ("lamplighter.cli.bead", "Tasks: create, list, ready, claim, update, close, label."),
     "formula": ("lamplighter.cli.formula", "Templates of work: list, show, cook."),
+    "find": ("lamplighter.cli.view", "Automations and runs by a part of their names."),
+    "view": ("lamplighter.cli.view", "Filters of runs that are kept: list, save, delete."),
+    "agent": ("lamplighter.cli.agent", "Workers that are kept alive: list, peek, attach, nudge, …"),
+    "session": ("lamplighter.cli.session", "Where agents and runs work: list, show, logs, send, …"),
+    "login": ("lamplighter.cli.login", "How agent programs are signed in: list, check."),
+    "mail": ("lamplighter.cli.mail", "Messages between agents and people: send, inbox, read, …"),
+    "hook": ("lamplighter.cli.hook", "The work on an agent's hook."),
+    "prime": ("lamplighter.cli.hook", "What an agent is told when it begins."),
+    "mcp": ("lamplighter.cli.mcp", "The city's tools for agents, over standard input and output."),
+    "notify": ("lamplighter.cli.notify", "Where people are told: list, test, log, rules."),
     "event": ("lamplighter.cli.event", "What happened: list, tail, emit."),
-    "notify": ("lamplighter.cli.notify", "Where people are told what needs them: list, log, test."),
-    "outbox": ("lamplighter.cli.outbox", "Work that waits or was given up: list, retry."),
-    "member": ("lamplighter.cli.people", "The people of the city: list, add, role, remove."),
-    "token": ("lamplighter.cli.people", "By which programs act in a member's name: create, list, revoke."),
-    "connection": ("lamplighter.cli.connection", "Where deliveries come in: create, list, show, rotate, test, delete."),
-    "slack": ("lamplighter.cli.slack", "Slack: manifest, install, list, test, remove, link."),
+    "connection": ("lamplighter.cli.connection", "Where webhooks come in: create, list, rotate, test, …"),
     "delivery": ("lamplighter.cli.connection", "What came in, and what became of it: list, show, replay."),
-    "secret": ("lamplighter.cli.secret", "Values that programs are given and nobody is shown: set, list, delete, …"),
+    "outbox": ("lamplighter.cli.outbox", "Work that waits or was given up: list, retry."),
+    "slack": ("lamplighter.cli.slack", "Slack: manifest, install, list, test, remove, link."),
+    "member": ("lamplighter.cli.people", "The people of the city: list, add, role, remove."),
+    "token": ("lamplighter.cli.people", "What programs sign in with: create, list, revoke."),
     "audit": ("lamplighter.cli.people", "Who changed what: list, export."),
     "context": ("lamplighter.cli.context", "Cities on other machines: add, list, use, remove."),
-    "daemon": ("lamplighter.cli.daemon", "The city's process: run, start, stop, status, logs, install, uninstall."),
-    "worker": ("lamplighter.cli.worker", "Run only the run pipeline, on PostgreSQL; as many as wanted."),
-    "mcp": ("lamplighter.cli.mcp", "The city's tools for agents, over standard input and output."),
+    "worker": ("lamplighter.cli.worker", "Work on runs beside the daemon, on PostgreSQL."),
+    "backup": ("lamplighter.cli.keeping", "Save the city in one file, while it may run."),
+    "restore": ("lamplighter.cli.keeping", "Make a city from a backup."),
     "store": ("lamplighter.cli.store", "The database: migrate, copy to another one."),
+    "uninstall": ("lamplighter.cli.keeping", "Stop the city and its service, and say what is left."),
     "completion": ("lamplighter.cli.completion", "Completion for bash, zsh or fish."),
     "version": ("lamplighter.cli.completion", "The version of this program."),
 }
+SECTIONS = {
+    "Every day": ("init", "up", "status", "inbox", "automation", "run", "open", "doctor"),
+    "The city": ("daemon", "start", "stop", "restart", "pause", "suspend", "resume", "config", "rig", "secret"),
+    "Work": ("simulate", "cost", "import", "bulk", "worktree", "configuration", "bead", "formula", "find", "view"),
+    "Agents": ("agent", "session", "login", "mail", "hook", "prime", "mcp"),
+    "In and out": ("notify", "event", "connection", "delivery", "outbox", "slack"),
+    "Others and other machines": ("member", "token", "audit", "context", "worker"),
+    "Keeping it": ("backup", "restore", "store", "uninstall", "completion", "version"),
+}
+"""The commands as the help shows them."""
+MACHINES = "Others and other machines"
+"""The section of those that are made from the table alone."""
 
 
 class Root(LampGroup):
@@ -86,8 +95,13 @@ class Root(LampGroup):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([*((name, text) for name, (_, text) in COMMANDS.items()), *_further_subjects().items()])
+        further = _further_subjects()
+        widest = max(map(len, [*COMMANDS, *further]))
+        for heading, listed in {**SECTIONS, MACHINES: (*SECTIONS[MACHINES], *further)}.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name.ljust(widest), COMMANDS[name][1] if name in COMMANDS else further[name]) for name in listed]
+                )
 
 
 def _further_subjects() -> dict[str, str]:

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from lamplighter.cli import output, words
+from lamplighter.cli import words
+from lamplighter.domain.automations.spoken_reasons import said
+from lamplighter.domain.sessions.crashes import signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,14 +16,14 @@ if TYPE_CHECKING:
 LONG = timedelta(seconds=2)
 """A run that takes longer is told when it begins too."""
 _AGENT = {
-    "agent.crashed": ("✗", "red", "went out"),
-    "agent.quarantined": ("✗", "red", "went out too often and is left alone for a while"),
+    "agent.crashed": ("✗", "red", "crashed"),
+    "agent.quarantined": ("✗", "red", "crashed too often, and is left alone for a while"),
     "agent.start_failed": ("✗", "red", "could not be started"),
-    "agent.stopped": ("○", None, "was put out"),
+    "agent.stopped": ("○", None, "was stopped"),
     "agent.killed": ("○", None, "was killed"),
-    "agent.idle_killed": ("○", "yellow", "was silent for too long and is put out"),
+    "agent.idle_killed": ("○", "yellow", "was silent for too long, and is stopped"),
     "agent.draining": ("○", "yellow", "is asked to finish"),
-    "agent.adopted": ("●", "green", "was burning already and is looked after again"),
+    "agent.adopted": ("●", "green", "was running already, and is looked after again"),
     "agent.suspended": ("○", None, "is suspended"),
     "agent.resumed": ("●", "green", "is no longer suspended"),
 }
@@ -40,6 +42,8 @@ _ENDS = {
     "automation.needs_human": ("!", "yellow"),
 }
 WHO = 14
+BODY = 10 + 2 + WHO + 2
+"""Where what happened begins, after the time, the mark and the name."""
 
 
 class _Fired(NamedTuple):
@@ -47,22 +51,43 @@ class _Fired(NamedTuple):
     at: datetime
 
 
+class Line(NamedTuple):
+    """`head` may have colours in it. One that is `whole` is broken at words where the terminal ends, others are cut."""
+
+    head: str
+    body: str
+    whole: bool = False
+
+
 class Narrator:
     """Turns events into lines; it remembers what it told, so that what repeats itself is told briefly."""
 
     def __init__(self) -> None:
+        self.lamp = "lamp"
+        """How this program is called for this city, as the reader would type it."""
         self._fired: dict[str, _Fired] = {}
         self._long: dict[str, bool] = {}
         self._failed: set[str] = set()
 
-    def line(self, event: "Event") -> str | None:
-        """The line for an event; None for one that is not told."""
+    def lines(self, event: "Event") -> list[Line]:
+        """The line for an event, and below it the command that answers it; none for one that is not told."""
         found = self._told(event)
         if found is None:
-            return None
+            return []
         mark, hue, what = found
         who = words.plain(event.subject or "").ljust(WHO)
-        return f"{words.clock(event.at)}  {click.style(mark, fg=hue)} {who}  {words.plain(' '.join(what.split()))}"
+        head = f"{words.clock(event.at)}  {click.style(mark, fg=hue)} {who}  "
+        line, todo = words.plain(" ".join(what.split())), self._todo(event)
+        if todo is None:
+            return [Line(head, line)]
+        return [Line(head, line, whole=True), Line(" " * BODY, todo, whole=True)]
+
+    def _todo(self, event: "Event") -> str | None:
+        if event.type != "automation.needs_human":
+            return None
+        reason, run = _of(event, "reason"), words.short_id(str(_of(event, "run")))
+        verb = {"question": f"run answer {run} TEXT", "plan": f"run approve {run}"}.get(str(reason), "inbox")
+        return f"{self.lamp} {verb}"
 
     def _told(self, event: "Event") -> tuple[str, str | None, str] | None:
         if event.type == "agent.started":
@@ -83,13 +108,14 @@ class Narrator:
         again = event.subject in self._failed or event.message == "crash recovery"
         self._failed.discard(event.subject or "")
         pid = _of(event, "pid")
-        return "●", "yellow", f"{'is lit again' if again else 'is lit'}{f' (process {pid})' if pid else ''}"
+        return "●", "yellow", f"{'started again' if again else 'started'}{f' (process {pid})' if pid else ''}"
 
     def _why(self, event: "Event") -> str:
         if event.type == "agent.crashed":
             self._failed.add(event.subject or "")
             status = _of(event, "exit_status")
-            return f" (exit status {status})" if status is not None else ""
+            by = signal_name(status)
+            return f": {by}" if by is not None else f" (exit status {status})" if status is not None else ""
         return f": {event.message}" if event.message else ""
 
     def _began(self, event: "Event") -> tuple[str, str | None, str] | None:
@@ -97,7 +123,7 @@ class Narrator:
         self._fired[name] = _Fired(str(_of(event, "run")), event.at)
         if known and not self._long.get(name):
             return None
-        return "→", "cyan", f"fired: {event.message}" if event.message else "fired"
+        return "→", "cyan", f"fired: {said(event.message)}" if event.message else "fired"
 
     def _ended(self, event: "Event") -> tuple[str, str | None, str]:
         mark, hue = _ENDS[event.type]
@@ -112,15 +138,19 @@ class Narrator:
         reason = words.reason(str(_of(event, "reason") or ""), state)
         if event.type == "automation.needs_human":
             self._failed.discard(name)
-            return mark, hue, _asks(words.state(state), reason, run)
+            return mark, hue, _asks(event, words.state(state), reason)
         (self._failed.add if event.type == "automation.failed" else self._failed.discard)(name)
         return mark, hue, f"{what}: {reason} (run {words.short_id(run)})" if reason else what
 
 
-def _asks(what: str, reason: str, run: str) -> str:
-    """Such as `needs you: question (lamp run answer b7my82)`: short, so that the command is not cut off."""
-    todo = f"lamp run answer {words.short_id(run)}" if reason == "question" else "lamp inbox"
-    return f"{what}{f': {reason}' if reason else ''} ({output.command(todo)})"
+def _asks(event: "Event", what: str, reason: str) -> str:
+    """The question with its choices, where there is one."""
+    question = _of(event, "question")
+    if not isinstance(question, dict) or not question.get("text"):
+        return f"{what}{f': {reason}' if reason else ''}"
+    choices = [str(one) for one in question.get("choices") or ()]
+    text = str(question["text"]) + (f" ({words.listed(choices, last='or')})" if choices else "")
+    return f"has a plan that waits for you: {text}" if reason == "plan" else f"asks: {text}"
 
 
 def _of(event: "Event", key: str) -> Any:

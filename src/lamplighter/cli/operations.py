@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import click
 
 from lamplighter.cli import output
-from lamplighter.cli.base import CONTEXT, LampCommand, LampGroup, city, patient_city, remote
+from lamplighter.cli.base import CONTEXT, LampCommand, LampGroup, city, in_short, patient_city, remote
 from lamplighter.cli.base import carries_out as carries_out  # noqa: PLC0414  the commands that use it use more of this module
 from lamplighter.cli.completing import names
 from lamplighter.cli.numbers import Whole
@@ -89,7 +89,7 @@ class Subject(LampGroup):
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
-                rows.append((name, command.get_short_help_str(limit=80)))
+                rows.append((name, in_short(command.help or "")))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -166,7 +166,7 @@ def _parameter(one: "Field[Any]", hint: Any) -> click.Parameter:
     complete = names(facts["names"]) if facts.get("names") else None
     if facts.get("positional"):
         metavar = facts.get("metavar") or one.name.upper()
-        return click.Argument(
+        argument = click.Argument(
             [one.name],
             required=needed,
             nargs=-1 if many or facts.get("rest") else 1,
@@ -174,6 +174,8 @@ def _parameter(one: "Field[Any]", hint: Any) -> click.Parameter:
             metavar=metavar if needed else f"[{metavar}]",
             shell_complete=complete,
         )
+        argument.meaning = facts.get("help", "")  # type: ignore[attr-defined]  # read by `meaning_of`
+        return argument
     usual = None if needed or one.default is MISSING else one.default
     if kind is click.BOOL:
         return click.Option(
@@ -183,16 +185,17 @@ def _parameter(one: "Field[Any]", hint: Any) -> click.Parameter:
         bounded = click.FloatRange if kind is click.FLOAT else Whole
         kind = bounded(facts["least"], facts["most"])
     numbered = isinstance(usual, (int, float))
+    shown: dict[str, Any] = {"default": usual} if numbered else {}  # a default of None would pass for a value
     return click.Option(
         [f"--{_flag(one.name)}", one.name],
         required=needed,
         multiple=many,
         type=kind,
-        default=usual if numbered else None,
         show_default=numbered,
         metavar=facts.get("metavar"),
         help=facts.get("help"),
         shell_complete=complete,
+        **shown,
     )
 
 

@@ -212,12 +212,17 @@ def state(value: Any, more: str = "") -> State:
     return State(words.plain(words.state(value)), words.colour(value), words.plain(more))
 
 
-def styled_line(text: str) -> None:
-    """Print one line that has colours of ours in it, cut where the terminal ends."""
+def beside(head: str, body: str) -> None:
+    """Print a head, which may have colours of ours in it, and beside it a text that is cut where the terminal ends."""
     width = terminal_width()
-    if width is not None and tables.width_of(_COLOUR.sub("", text)) > width:
-        text = tables.cut(_COLOUR.sub("", text), width)
-    click.echo(text)
+    told = body if width is None else tables.cut(body, width - tables.width_of(_COLOUR.sub("", head)))
+    click.echo(head + told)
+
+
+def hanging(head: str, body: str) -> None:
+    """Print a head, which may have colours of ours in it, and beside it a text that is broken at words."""
+    indent = tables.width_of(_COLOUR.sub("", head))
+    click.echo(head + tables.paragraphs(body, terminal_width(), indent=indent))
 
 
 def line(text: str) -> None:

@@ -66,7 +66,8 @@ def _notify(value: Mapping[str, Any]) -> str:
     after = value.get("after") or 1
     often = f"; of failures from the {nth(after)} of one kind on" if after > 1 else ""
     kinds = listed(map(state, value["on"]), last="or")
-    return f"Tells {listed(value['to']) or 'nobody'} of runs that are {kinds}{often}."
+    thread = f" Each run has a thread in {value['thread']}." if value.get("thread") else ""
+    return f"Tells {listed(value['to']) or 'nobody'} of runs that are {kinds}{often}.{thread}"
 
 
 def nth(number: int) -> str:

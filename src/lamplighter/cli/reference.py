@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import click
 
+from lamplighter.cli.base import meaning_of
 from lamplighter.cli.main import root
 
 COMMON = {"--city", "--json", "--help", "-h", "--url", "--context", "--token", "--token-file"}
@@ -45,6 +46,10 @@ def _command(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
     yield ""
     yield " ".join((command.help or "").split())
     yield ""
+    meanings = [(one, text) for one in command.params if isinstance(one, click.Argument) and (text := meaning_of(one))]
+    if meanings:
+        yield from (f"- `{_argument(argument).strip('[]')}`: {text}" for argument, text in meanings)
+        yield ""
     if options:
         yield "| option | meaning |"
         yield "|---|---|"

@@ -67,8 +67,12 @@ slack = Subject(
 @click.option("--preset", default="", help="The agent program that works in threads; without it nobody can begin one.")
 @click.option("--rig", default="", help="Where it works; in the city's directory when left out.")
 @click.option("--mode", default="approval", show_default=True, help="What it may do: approval, plan or full_access.")
+@click.option(
+    "--configuration", "configurations", multiple=True, metavar="NAME",
+    help="Where it works, in place of a rig; of several a model chooses, or else whoever began.",
+)  # fmt: skip
 @carries_out("slack.install")
-def install(preset: str, rig: str, mode: str) -> None:
+def install(preset: str, rig: str, mode: str, configurations: tuple[str, ...]) -> None:
     """Keep the tokens of an app in a workspace, encrypted, once Slack has said that they work.
 
     They are asked for, or read from standard input as lines SLACK_BOT_TOKEN=…, SLACK_SIGNING_SECRET=… and
@@ -77,7 +81,7 @@ def install(preset: str, rig: str, mode: str) -> None:
     from lamplighter.services.slack.installing import INSTALL, InstallSlack
 
     given = _asked() if sys.stdin.isatty() else _read(sys.stdin.read())
-    done = do(INSTALL, InstallSlack(given[BOT], given[SIGNING], given[APP], preset, rig, mode))
+    done = do(INSTALL, InstallSlack(given[BOT], given[SIGNING], given[APP], preset, rig, mode, configurations))
     if output.wants_json():
         output.fields(to_json(done), {})
         return

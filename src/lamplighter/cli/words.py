@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from lamplighter.kit.counting import counted as counted  # noqa: PLC0414  one word of many that are said here
+from lamplighter.kit.durations import spoken
 
 LONG_ID = re.compile(r"[a-z]+_[0-9a-z]{26}")
 """Ids made by the program: the kind, ten digits of time, sixteen of chance."""
@@ -70,19 +71,8 @@ def _is_code(text: str) -> bool:
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def span(length: timedelta) -> str:
-    """How long something took: `40 ms`, `1.4 s`, `12 s`, `3 min 5 s`, `2 h 5 min`, `3 d 4 h`."""
-    seconds = max(length.total_seconds(), 0.0)
-    if seconds < 0.9995:
-        return f"{round(seconds * 1000)} ms" if seconds else "0 s"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s".replace(".0 s", " s")
-    whole = round(seconds)
-    for size, unit, below, part in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // below
-            return f"{whole // size} {unit}" + (f" {rest} {part}" if rest else "")
-    return f"{whole} s"
+span = spoken
+"""How long something took."""
 
 
 def ago(at: datetime, now: datetime) -> str:

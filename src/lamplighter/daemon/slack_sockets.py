@@ -58,7 +58,7 @@ class SlackSockets:
             (row.team, row.installed_at.isoformat(), number)
             for row in rows if row.has_socket for number in range(SOCKETS)
         }  # fmt: skip
-        await self._close([key for key in self._open if key not in wanted])
+        await self._close([key for key, task in self._open.items() if key not in wanted or task.done()])
         for key in sorted(wanted - self._open.keys()):
             self._open[key] = spawn(self._kept_open(key[0]), name=f"slack socket {key[0]} {key[2]}")
         for team in sorted({key[0] for key in wanted}):
@@ -142,6 +142,9 @@ class SlackSockets:
             log.get().warning("slack.refused", reason=error.message)
         except LampError as error:
             log.get().warning("slack.failed", reason=error.message)
+            return False
+        except Exception as error:  # noqa: BLE001  one message's bug must not end the socket
+            log.get().error("slack.failed", exc_info=error)
             return False
         return True
 

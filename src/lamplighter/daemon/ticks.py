@@ -11,6 +11,7 @@ from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import Fenced, LampError
 from lamplighter.kit.loop import every
+from lamplighter.kit.records import record
 
 
 class Waker(Protocol):
@@ -19,7 +20,7 @@ class Waker(Protocol):
     def unsubscribe(self, token: object) -> None: ...
 
 
-@dataclass(frozen=True)
+@record
 class Phase:
     """One thing the controller looks after. `tick` does one bounded pass; `topics` are what wakes it."""
 

@@ -135,6 +135,13 @@ class Unauthenticated(LampError):
         )
 
 
+class NotProved(Unauthenticated):
+    """Who signs in at a provider is not proved."""
+
+    def __init__(self, why: str) -> None:
+        LampError.__init__(self, f"Who you are is not proved: {why}.", hint="Sign in again.")
+
+
 class TokenVoid(Unauthenticated):
     def __init__(self, why: str) -> None:
         LampError.__init__(self, f"The token {why}.", hint="Make another one with `lamp token create`.")

@@ -109,7 +109,10 @@ EVENT_TYPES: Mapping[str, EventType] = {
          "trigger": "`id`, `kind` and `event_id` of what fired it", "slot": "of a schedule",
          "due_at": "when it was due", "reason": "why, in words"},
     ),
-    "automation.needs_human": EventType("a run ended and asks for a person", "automation", _ENDED),
+    "automation.needs_human": EventType(
+        "a run ended and asks for a person", "automation",
+        _ENDED | {"question": "what it asks: `text`, and where there are any `choices`"},
+    ),
     "automation.noted": EventType(
         "notes for its next runs were written", "automation", {"version": "which", "bytes": "how long they are"}
     ),
@@ -169,7 +172,10 @@ EVENT_TYPES: Mapping[str, EventType] = {
         "a person had work of the outbox tried again", "kind of work", {"item": "the outbox item's id"}
     ),
     "inbox.claimed": EventType("a person looks after an item", "what it is about", _ITEM),
-    "inbox.dismissed": EventType("a person settled an item without doing anything", "what it is about", _ITEM),
+    "inbox.dismissed": EventType(
+        "a person settled an item without doing anything", "what it is about", _ITEM | {"reason": "why, if it was said"}
+    ),
+    "inbox.reopened": EventType("a dismissed item is open again", "what it is about", _ITEM),
     "inbox.resolved": EventType("a person settled an item as dealt with", "what it is about", _ITEM),
     "inbox.snoozed": EventType("an item is hidden for a while", "what it is about", _ITEM | {"snoozed_until": "when"}),
     "inbox.unclaimed": EventType("a person let go of an item", "what it is about", _ITEM),

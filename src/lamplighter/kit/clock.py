@@ -1,11 +1,11 @@
 """The clock as a dependency: the one place that reads the system's time, and the protocol all other code waits on."""
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from lamplighter.kit.limits import TimeLimit
+from lamplighter.kit.records import record
 
 if TYPE_CHECKING:
     import asyncio  # importing it takes a third of a short command's time, and such commands never wait
@@ -45,7 +45,7 @@ SET_BACK_TOLERANCE = timedelta(seconds=5)
 """Clocks of machines that work together may differ this much; a smaller step back only lengthens waits by that step."""
 
 
-@dataclass(frozen=True)
+@record
 class Reading:
     """Both clocks at one moment: the wall clock, which can be set, and the monotonic clock, which never goes back."""
 

@@ -5,7 +5,6 @@ a few spellings (`fri-sun`, names in ranges) must be turned into numbers first.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
@@ -13,6 +12,7 @@ from cronsim import CronSim, CronSimError
 
 from lamplighter.kit.cron_words import Days, days_of, in_words
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 
 LONGEST_TEXT = 100
 MACROS = {
@@ -30,7 +30,7 @@ _JUDGED_FROM = datetime(2023, 12, 31, 23, 59)  # noqa: DTZ001  a wall time belon
 _JUDGED_FOR = timedelta(days=5 * 366)
 
 
-@dataclass(frozen=True)
+@record
 class _Field:
     name: str
     plural: str
@@ -64,7 +64,7 @@ _FIELDS = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class CronExpression:
     """A valid expression: `text` as written, `plain` for cronsim, and numbers for clock changes and the description."""
 

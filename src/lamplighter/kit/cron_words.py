@@ -1,8 +1,9 @@
 """A cron expression in plain words, built from the numbers it stands for: which days, and which times of them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import date
+
+from lamplighter.kit.records import record
 
 MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June",
@@ -19,7 +20,7 @@ _SHORTEST_ROW = 3
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
-@dataclass(frozen=True)
+@record
 class Days:
     """The days a schedule fires on. A part that is None excludes no day.
 

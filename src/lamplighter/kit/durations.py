@@ -62,3 +62,18 @@ def _decimal(number: int, places: int) -> str:
     """`number` shifted right by `places` digits, exactly, without trailing zeros."""
     whole, rest = divmod(number, 10**places)
     return f"{whole}.{rest:0{places}}".rstrip("0").rstrip(".")
+
+
+def spoken(length: timedelta) -> str:
+    """For people, in at most two units: `40 ms`, `1.4 s`, `12 s`, `3 min 5 s`, `2 h 5 min`, `3 d 4 h`."""
+    seconds = max(length.total_seconds(), 0.0)
+    if seconds < 0.9995:
+        return f"{round(seconds * 1000)} ms" if seconds else "0 s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    whole = round(seconds)
+    for size, unit, below, part in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // below
+            return f"{whole // size} {unit}" + (f" {rest} {part}" if rest else "")
+    return f"{whole} s"

@@ -36,13 +36,13 @@ class Chance:
                 self._left.extend(fresh[at : at + self.CHUNK] for at in range(0, len(fresh), self.CHUNK))
 
 
-_CHANCE = Chance()
+CHANCE = Chance()
 
 
 class IdSource:
     """Makes ids from a clock and a source of random bytes; both are injected, so that tests can predict every id."""
 
-    def __init__(self, clock: Now, chance: Callable[[int], bytes] = _CHANCE) -> None:
+    def __init__(self, clock: Now, chance: Callable[[int], bytes] = CHANCE) -> None:
         self._clock = clock
         self._chance = chance
 

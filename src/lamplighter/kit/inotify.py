@@ -5,8 +5,9 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+
+from lamplighter.kit.records import record
 
 CLOSE_WRITE, OVERFLOW, IGNORED = 0x8, 0x4000, 0x8000
 _ONLY_DIRECTORIES = 0x01000000
@@ -18,7 +19,7 @@ def available() -> bool:
     return sys.platform.startswith("linux")
 
 
-@dataclass(frozen=True)
+@record
 class Change:
     """`watch` is the number that `add` returned, or -1 with OVERFLOW, when the system's queue was full."""
 

@@ -20,7 +20,7 @@ DEEPEST = 100
 def parse(text: str | bytes) -> Any:
     """Any JSON value. Raises ValueError, also for NaN and infinities and for a value that is nested too deeply."""
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = _STRICT.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
     except RecursionError:
         raise TooDeep from None
     if _openings(text) > DEEPEST and is_too_deep(value):
@@ -57,6 +57,9 @@ def _openings(text: str | bytes) -> int:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no value in JSON")
+
+
+_STRICT = json.JSONDecoder(parse_constant=_no_constant)  # made once: json.loads would make a decoder at each call
 
 
 class Written(dict[str, Any]):

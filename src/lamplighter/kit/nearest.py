@@ -8,6 +8,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
     folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    if not close:  # letters that changed places
+        close = [name for name in folded if len(name) > 2 and sorted(name) == sorted(word.casefold())]
     return folded[close[0]] if close else None
 
 

@@ -6,7 +6,6 @@ times are left out, repeated ones count twice.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.cron import CronExpression, parse_cron
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 
 WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
@@ -24,18 +24,18 @@ _INSTANT = timedelta(microseconds=1)
 _NEAR = timedelta(hours=26)
 
 
-@dataclass(frozen=True)
+@record
 class Hourly:
     minute: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Daily:
     hour: int = 0
     minute: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Weekly:
     """`weekday` counts from Sunday, 0, to Saturday, 6."""
 
@@ -44,7 +44,7 @@ class Weekly:
     minute: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Once:
     at: datetime
 
@@ -129,6 +129,11 @@ def human_schedule(when: When, zone: ZoneInfo | None = None) -> str:
 
 def badge(when: When) -> str:
     return "Cron" if isinstance(when, CronExpression) else type(when).__name__
+
+
+def zone_name(zone: ZoneInfo) -> str:
+    """The zone's name as people say it."""
+    return "UTC" if zone.key in {"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu"} else zone.key
 
 
 def zone_named(name: str) -> ZoneInfo:

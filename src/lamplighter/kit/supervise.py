@@ -12,6 +12,7 @@ from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import Fenced, Kind, LampError
 from lamplighter.kit.limits import TimeLimit
+from lamplighter.kit.records import record
 
 FIRST_DELAY = timedelta(milliseconds=100)
 LONGEST_DELAY = timedelta(seconds=5)
@@ -19,7 +20,7 @@ _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, err
 """Errors of a machine that has temporarily run out of something."""
 
 
-@dataclass(frozen=True)
+@record
 class Child:
     """One long-lived part: `run` works until cancelled; `stop`, if given, is called first to end it gracefully."""
 

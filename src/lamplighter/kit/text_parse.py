@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lamplighter.kit.errors import Kind, LampError
+from lamplighter.kit.records import record
 
 
 class TemplateError(LampError):
@@ -16,12 +17,12 @@ class TemplateError(LampError):
         self.file, self.line, self.reason = file, line, message
 
 
-@dataclass(frozen=True)
+@record
 class Const:
     value: object
 
 
-@dataclass(frozen=True)
+@record
 class Chain:
     """`.A.B` from the dot, or `$x.A` from a variable."""
 
@@ -29,12 +30,12 @@ class Chain:
     fields: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Function:
     name: str
 
 
-@dataclass(frozen=True)
+@record
 class Pipe:
     """Commands joined by `|`; the result is assigned to `variables`, which it declares if `declares` is set."""
 
@@ -47,38 +48,38 @@ class Pipe:
 Operand = Const | Chain | Function | Pipe
 
 
-@dataclass(frozen=True)
+@record
 class Text:
     text: str
 
 
-@dataclass(frozen=True)
+@record
 class Print:
     pipe: Pipe
 
 
-@dataclass(frozen=True)
+@record
 class If:
     pipe: Pipe
     body: tuple["Node", ...]
     otherwise: tuple["Node", ...]
 
 
-@dataclass(frozen=True)
+@record
 class With:
     pipe: Pipe
     body: tuple["Node", ...]
     otherwise: tuple["Node", ...]
 
 
-@dataclass(frozen=True)
+@record
 class Range:
     pipe: Pipe
     body: tuple["Node", ...]
     otherwise: tuple["Node", ...]
 
 
-@dataclass(frozen=True)
+@record
 class Partial:
     name: str
     pipe: Pipe | None
@@ -88,7 +89,7 @@ class Partial:
 Node = Text | Print | If | With | Range | Partial
 
 
-@dataclass(frozen=True)
+@record
 class Template:
     file: str
     nodes: tuple[Node, ...]
@@ -121,7 +122,7 @@ _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`')
 _WORDS = {"true": True, "false": False, "nil": None}
 
 
-@dataclass(frozen=True)
+@record
 class _Action:
     source: str
     line: int

@@ -1,13 +1,13 @@
 """The files in which people configure a city: read anew, and edited in place."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import Rig
 from lamplighter.kit.errors import Kind, LampError
+from lamplighter.kit.records import record
 
 
 class NotEditable(LampError):
@@ -22,7 +22,7 @@ class NotEditable(LampError):
         )
 
 
-@dataclass(frozen=True)
+@record
 class Edited:
     """`changed` is False if nothing had to change; `undo` puts the file back as it was."""
 
@@ -30,7 +30,7 @@ class Edited:
     undo: Callable[[], None]
 
 
-@dataclass(frozen=True)
+@record
 class NewRig:
     path: Path
     name: str | None = None
@@ -39,7 +39,7 @@ class NewRig:
     topology: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class AddedRig:
     rig: Rig
     edited: Edited

@@ -1,17 +1,18 @@
 """Shell commands of automations: started so that they outlive this process, and ended with all their descendants."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.records import record
 
 OUTPUT_BYTES = 64 * 1024
 """How many bytes are kept of a command's output, counted from its end."""
 
 
-@dataclass(frozen=True)
+@record
 class Command:
     """`key` identifies this one start permanently.
 
@@ -26,7 +27,7 @@ class Command:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record
 class CommandEnded:
     """`exit_code` is None when the command was ended at its limit, or is unknown because the machine went down."""
 

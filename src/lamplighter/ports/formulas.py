@@ -1,13 +1,13 @@
 """The city's formulas: files in its layers, of which a rig may have more than the city."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from lamplighter.domain.beads.formulas import Formula, FormulaInvalid
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class FormulaFile:
     """`name` is that of the file; `formula` is what it says, or what is wrong with it."""
 

@@ -1,16 +1,16 @@
 """Sends notices to the destinations of a city."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from lamplighter.domain.city.sections import Destination
 from lamplighter.domain.delivery.effects import Answer
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Message:
     """One notice as it is sent; `id` is the same at every try. `what` is its occasion, such as `opened`.
 

@@ -1,13 +1,13 @@
 """Session providers: they run the sessions of agents and runs, on this machine or on others."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.kit.errors import Conflict, LampError, NotFound, Unavailable
+from lamplighter.kit.records import record
 
 GRACE = timedelta(seconds=5)
 
@@ -149,7 +149,7 @@ class Speaks(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record
 class Output:
     """A part of a session's output. `base` is its offset in the current file; below 0 it begins in the older one."""
 
@@ -166,7 +166,7 @@ class KeepsOutput(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record
 class Screen:
     """What a session's terminal shows now."""
 

@@ -1,10 +1,11 @@
 """Calls of Slack's Web API."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 
+from lamplighter.domain.delivery.effects import Absent, CannotAsk
 from lamplighter.ports.messenger import NotTaken
 
 MENDS: Mapping[str, str] = {
@@ -24,6 +25,7 @@ class Method(StrEnum):
     AUTH_TEST = "auth.test"
     OPEN_SOCKET = "apps.connections.open"
     UPDATE = "chat.update"
+    DELETE = "chat.delete"
     WHISPER = "chat.postEphemeral"
     POST = "chat.postMessage"
     REPLIES = "conversations.replies"
@@ -68,3 +70,40 @@ class SlackCalls(Protocol):
     async def call(self, method: str, token: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer. Raises SlackRefused, SlackLimited, and Unavailable if it is not known whether it was taken."""
         ...
+
+    async def fetch(self, url: str, token: str, *, most: int) -> bytes:
+        """A file that was sent along, of at most so many bytes. The token is shown to Slack alone. Raises NotTaken."""
+        ...
+
+
+# ── what stands in a channel ──────────────────────────────────────────────────────────────────────────────────────
+
+AROUND = timedelta(minutes=2)
+LOOKED_AT, PAGES = 200, 10
+"""How many messages are asked for at once, and how often."""
+NOT_ASKED = CannotAsk(at_most=2)
+"""People in a channel cannot tell a repeat from another notice: better one that may be missing, and is in the inbox."""
+
+
+async def find(
+    calls: SlackCalls, token: str, channel: str, mark: tuple[str, str], since: datetime
+) -> str | Absent | CannotAsk:
+    """The id of the message with that key and value in its metadata, from a little before `since` on, newest first.
+
+    Raises SlackRefused, SlackLimited, Unavailable.
+    """
+    args: dict[str, Any] = {
+        "channel": channel, "oldest": f"{(since - AROUND).timestamp():.6f}", "limit": LOOKED_AT,
+        "include_all_metadata": "true",
+    }  # fmt: skip
+    key, value = mark
+    for _ in range(PAGES):
+        said = await calls.call(Method.HISTORY, token, args)
+        for one in said.get("messages", ()):
+            if ((one.get("metadata") or {}).get("event_payload") or {}).get(key) == value:
+                return str(one.get("ts", ""))
+        cursor = (said.get("response_metadata") or {}).get("next_cursor")
+        if not said.get("has_more") or not cursor:
+            return NOT_ASKED if said.get("has_more") else Absent()
+        args["cursor"] = cursor
+    return NOT_ASKED

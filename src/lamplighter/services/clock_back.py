@@ -1,12 +1,13 @@
 """A clock that was set back: detected by recorded times in the future, corrected in one transaction, and reported."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lamplighter.domain.automations.state import clock_set_back
 from lamplighter.domain.events import EventFilter
 from lamplighter.kit.clock import SET_BACK_TOLERANCE
 from lamplighter.kit.durations import format_duration
+from lamplighter.kit.records import record
 from lamplighter.services.automations import snapshots
 from lamplighter.services.context import Context
 from lamplighter.services.rules import Rules
@@ -18,7 +19,7 @@ TOLD_FOR = timedelta(days=7)
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass(frozen=True)
+@record
 class SetBack:
     """`at` is when it was corrected; None while it has not been."""
 

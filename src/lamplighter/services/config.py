@@ -2,11 +2,11 @@
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lamplighter.domain.access import Verb
 from lamplighter.kit.errors import LampError, UsageError
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.kit.threads import in_thread
 from lamplighter.services.context import Context
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lamplighter.services.host import Host
 
 
-@dataclass(frozen=True)
+@record
 class CheckedView:
     valid: bool
     notes: Sequence[str]
@@ -26,13 +26,13 @@ class CheckedView:
     rigs: int
 
 
-@dataclass(frozen=True)
+@record
 class ShownView:
     revision: str
     toml: str
 
 
-@dataclass(frozen=True)
+@record
 class SettingView:
     """A value, and where it was set."""
 
@@ -43,21 +43,21 @@ class SettingView:
     line: int | None
 
 
-@dataclass(frozen=True)
+@record
 class CheckConfig:
     """Whether the configuration is right; every problem at once, each with file, key and line."""
 
     strict: bool = given("Notes count as problems.", default=False)
 
 
-@dataclass(frozen=True)
+@record
 class ShowConfig:
     """The whole configuration as one file: fragments, topologies and patches in place."""
 
     provenance: bool = given("Say beside each value where it was set.", default=False)
 
 
-@dataclass(frozen=True)
+@record
 class ExplainConfig:
     """Which layer, file and line set KEY (`daemon.max_restarts`, or a whole section), or an agent's values."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from lamplighter.domain.runs.target import Candidate
 from lamplighter.kit import shapes
 from lamplighter.kit.errors import Conflict, NotFound, UsageError
 from lamplighter.kit.nearest import full_stop
+from lamplighter.kit.records import record
 from lamplighter.services.automations import editing
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, Need, read, transaction
@@ -164,7 +164,7 @@ def _row(tx: Tx, name: str) -> ConfigurationRow:
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
+@record
 class ConfigurationView:
     """Unset keys are null, values that look secret are masked."""
 
@@ -183,30 +183,30 @@ class ConfigurationView:
     source: str
 
 
-@dataclass(frozen=True)
+@record
 class ConfigurationDetail(ConfigurationView):
     used_by: Sequence[str]
 
 
-@dataclass(frozen=True)
+@record
 class ConfigurationDeleted:
     name: str
     deleted: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class ListConfigurations:
     """Every configuration: those of city.toml (source `file`) and those in the store."""
 
 
-@dataclass(frozen=True)
+@record
 class ShowConfiguration:
     """One configuration in full, and the automations that use it."""
 
     name: str = shapes.given("Its name.", positional=True, names="configuration")
 
 
-@dataclass(frozen=True)
+@record
 class CreateConfiguration:
     """Make a configuration in the store.
 
@@ -216,7 +216,7 @@ class CreateConfiguration:
     body: Mapping[str, Any] = shapes.given("The keys of a `[[configurations]]` table.", whole=True)
 
 
-@dataclass(frozen=True)
+@record
 class EditConfiguration:
     """Change a stored configuration: only what is named changes, and an empty text unsets."""
 
@@ -224,7 +224,7 @@ class EditConfiguration:
     changes: Mapping[str, Any] = shapes.given("The keys to change.", whole=True, default={})
 
 
-@dataclass(frozen=True)
+@record
 class DeleteConfiguration:
     """Delete a stored configuration that no automation uses."""
 

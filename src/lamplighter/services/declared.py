@@ -1,9 +1,8 @@
 """What the city's files declare, written into the store whole or not at all."""
 
-from dataclasses import dataclass
-
 from lamplighter.domain.automations.layers import Definitions
 from lamplighter.domain.city.model import Configuration
+from lamplighter.kit.records import record
 from lamplighter.services import configurations
 from lamplighter.services.automations.definitions import Synced, sync
 from lamplighter.services.context import Context
@@ -11,7 +10,7 @@ from lamplighter.services.rules import Rules
 from lamplighter.store.tx import Tx
 
 
-@dataclass(frozen=True)
+@record
 class Declared:
     """What the city's files declare and the store keeps for every process of the city."""
 

@@ -1,12 +1,13 @@
 """Looking a city over: what the checks find, and the operation that has them made."""
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from lamplighter.domain.access import Verb
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services import logins
 from lamplighter.services.agents.seen import agents_of
@@ -27,7 +28,7 @@ class Level(StrEnum):
     MENDED = "mended"
 
 
-@dataclass(frozen=True)
+@record
 class Finding:
     check: str
     level: Level
@@ -36,7 +37,7 @@ class Finding:
     """What to do about it."""
 
 
-@dataclass(frozen=True)
+@record
 class Examine:
     """Look the city over: files, configuration, database, controller, formulas, rigs, programs, disk.
 
@@ -86,7 +87,8 @@ async def _modes(host: "Host") -> list[Finding]:
 
 def _quarantined(agent: "AgentView") -> Finding:
     name, until = shlex.quote(agent.name), rfc3339(agent.quarantined_until) if agent.quarantined_until else ""
-    told = f"Agent {agent.name} was started too often and is quarantined until {until}."
+    why = agent.reason.removesuffix(".") or "started too often"
+    told = f"Agent {agent.name} is quarantined until {until}: {why}."
     advice = f"`lamp agent show {name}` tells its ends; `lamp agent unquarantine {name}` has it started again."
     return Finding("agents", Level.PROBLEM, told, advice)
 

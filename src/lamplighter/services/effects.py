@@ -9,6 +9,7 @@ from lamplighter.domain.delivery.effects import (
     Answer,
     CannotAsk,
     Effect,
+    InDoubt,
     LookUp,
     Send,
     after_look_up,
@@ -29,6 +30,16 @@ class Refused(Conflict):
     """The destination refused and did nothing; the doubts of earlier tries stay on record, if there are any."""
 
 
+class Doubtful(Conflict):
+    """It may have arrived, as often as it may arrive at all, and nobody can be asked: it is not sent again."""
+
+    def __init__(self, effect: Effect) -> None:
+        super().__init__(
+            f"It is not known whether it arrived: {effect.doubts + 1} tries had no answer, and there is nobody to ask.",
+            hint="It is not sent again unless it turns out that it is not there.",
+        )
+
+
 async def cannot_ask(_effect: Effect) -> Answer:
     return CannotAsk()
 
@@ -43,14 +54,17 @@ class Ledger:
     ) -> Mapping[str, Any]:
         """Carry out the effect once for all calls with this id, and return its result.
 
-        Raises EffectChanged, Refused, and whatever `send` raises. An error of `send` other than Refused keeps the
-        intent, because the effect may have arrived: the next call asks the destination with `look` first. A destination
-        that cannot be asked may get the effect more than once.
+        Raises EffectChanged, Refused, Doubtful, and whatever `send` raises. An error of `send` other than Refused keeps
+        the intent, because the effect may have arrived: the next call asks the destination with `look` first. A
+        destination that cannot be asked may get the effect more than once, or as often as `look` says.
         """
         new = Effect(effect, kind, request_of(request), self.clock.now(), run)
         step = await self.store.transact(_begin, new)
         if isinstance(step, LookUp):
-            step = after_look_up(step.effect, await look(step.effect), self.clock.now())
+            found = after_look_up(step.effect, await look(step.effect), self.clock.now())
+            if isinstance(found, InDoubt):
+                raise Doubtful(found.effect)
+            step = found
             await self.store.transact(_put, step.effect)
         if isinstance(step, AlreadyDone):
             return step.effect.result

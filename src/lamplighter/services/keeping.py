@@ -1,8 +1,7 @@
 """Keeping a city: its backup, and its end."""
 
-from dataclasses import dataclass
-
 from lamplighter.domain.access import Verb
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import effect
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from lamplighter.services.host import Host
 
 
-@dataclass(frozen=True)
+@record
 class BackUp:
     """Save the city in one file, while it may run: its database as it is at one moment, and its files.
 
@@ -27,7 +26,7 @@ class BackUp:
     artifacts: bool = given("Also the artifacts of runs, where they are kept in a directory.", default=False)
 
 
-@dataclass(frozen=True)
+@record
 class BackupView:
     file: str
     size: int
@@ -46,14 +45,14 @@ async def back_up(host: "Host", ask: BackUp, _ctx: Context) -> BackupView:
 BACK_UP = effect("city.backup", Verb.WRITE_CITY, BackUp, BackupView, back_up, command="backup", here=True)
 
 
-@dataclass(frozen=True)
+@record
 class Uninstall:
     """Stop the city, its agents and its service, and say what is left of it on this machine."""
 
     purge: bool = given("Also delete `.gc` with the database in it; asks first.", default=False)
 
 
-@dataclass(frozen=True)
+@record
 class UninstalledView:
     stopped: int | None
     """The process that ran the city; None if none did."""

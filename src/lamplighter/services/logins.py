@@ -1,6 +1,6 @@
 """Logins of agent programs: what runs found out about them, and what people can ask of them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lamplighter.domain.access import Verb
@@ -10,6 +10,7 @@ from lamplighter.domain.sessions.presets.catalogue import PRESETS
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.nearest import full_stop
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, effect, read
@@ -94,7 +95,7 @@ def prune(tx: Tx, *, now: datetime) -> int:
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
+@record
 class LoginView:
     """`state` is `works`, `login` (refused) or `provider_limit` (until `until`, for `model` where one is named)."""
 
@@ -111,7 +112,7 @@ class LoginView:
     trying: str | None
 
 
-@dataclass(frozen=True)
+@record
 class LoginCheck:
     """`signed_in` is null where the program cannot be asked without a run."""
 
@@ -124,12 +125,12 @@ class LoginCheck:
     sign_in: str | None
 
 
-@dataclass(frozen=True)
+@record
 class ListLogins:
     """The logins that agent runs used, and whether they work."""
 
 
-@dataclass(frozen=True)
+@record
 class CheckLogins:
     """Ask the programs whether they are signed in; a refused login is tried again by the next run that waits for it.
 

@@ -1,10 +1,10 @@
 """Nodes as every surface shows them, and the operation that lists them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.cluster.places import where
+from lamplighter.kit.records import record
 from lamplighter.services.context import Context
 from lamplighter.services.operation import LOOK_S, Http, effect
 from lamplighter.services.status_views import NodeView, ProcessView
@@ -27,7 +27,7 @@ def every(tx: Tx, living: Sequence[Owner]) -> list[NodeView]:
     return found
 
 
-@dataclass(frozen=True)
+@record
 class ListNodes:
     """The nodes of the city: where each is, whether it is alive, its rigs and its processes."""
 

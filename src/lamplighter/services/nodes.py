@@ -1,7 +1,6 @@
 """The transactions on nodes: joining under a name, finding the leader, and ending the runs of a lost node."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.cluster.nodes import (
@@ -14,6 +13,7 @@ from lamplighter.domain.cluster.nodes import (
 )
 from lamplighter.domain.cluster.places import same_place, where
 from lamplighter.domain.runs.model import By, Mover, RunState, Stage
+from lamplighter.kit.records import record
 from lamplighter.services.context import Context
 from lamplighter.services.runs import executing, review
 from lamplighter.services.runs.ending import lock_automation_of
@@ -25,7 +25,7 @@ AT_ONCE = 100
 LOST = "node_lost"
 
 
-@dataclass(frozen=True)
+@record
 class Joining:
     """A process and where it works: the wanted node name, the default one, the place, and the path of each rig."""
 

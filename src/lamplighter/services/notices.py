@@ -1,7 +1,6 @@
 """Destinations and notices as every surface shows them, and the trial of a destination."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -14,7 +13,7 @@ from lamplighter.domain.inbox.notices import Notice, NoticeState, What, link_of
 from lamplighter.kit.errors import LampError, NotFound
 from lamplighter.kit.masking import masked
 from lamplighter.kit.nearest import full_stop
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.kit.shapes import given
 from lamplighter.ports.messenger import Gone, Message
 from lamplighter.services.automations import snapshots
@@ -40,7 +39,7 @@ class Health(StrEnum):
     DISABLED = "disabled"
 
 
-@dataclass(frozen=True)
+@record
 class DestinationView:
     """A destination of the city; `target` is its url, its command, its addresses, or its place in Slack."""
 
@@ -53,7 +52,7 @@ class DestinationView:
     last_answer: str | None
 
 
-@dataclass(frozen=True)
+@record
 class NoticeView:
     """One message to one destination; `item` is the inbox item, run or session that it is about; of a trial, itself.
 
@@ -74,7 +73,7 @@ class NoticeView:
     sentence: str
 
 
-@dataclass(frozen=True)
+@record
 class OwnRule:
     """What an automation with rules of its own tells, and whom."""
 
@@ -84,7 +83,7 @@ class OwnRule:
     after: int
 
 
-@dataclass(frozen=True)
+@record
 class RulesView:
     """Who is told what: the rules of the city, destinations with an `after` of their own, automations with rules.
 
@@ -102,23 +101,23 @@ class RulesView:
     automations: list[OwnRule]
 
 
-@dataclass(frozen=True)
+@record
 class ShowRules:
     """Who is told what, and when: the rules of the city, and those of automations that have their own."""
 
 
-@dataclass(frozen=True)
+@record
 class NoticeSent:
     destination: str
     sent: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class ListDestinations:
     """The destinations of city.toml, and whether they take notices."""
 
 
-@dataclass(frozen=True)
+@record
 class ListNotices:
     """Notices, newest first: what was sent, what waits, what could not be sent."""
 
@@ -128,7 +127,7 @@ class ListNotices:
     limit: int = given("At most so many.", default=50, least=1, most=1000)
 
 
-@dataclass(frozen=True)
+@record
 class TryDestination:
     """Send a notice for trial to a destination, at once."""
 

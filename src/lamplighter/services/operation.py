@@ -4,11 +4,11 @@ Each subject declares its operations beside the functions that carry them out; `
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from lamplighter.domain.access import Actor, RunOver, Verb, require
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import from_json
 from lamplighter.services.context import Context
 from lamplighter.services.resolving import names_of, resolved
@@ -59,7 +59,7 @@ class Need(StrEnum):
     DEFINITIONS = "definitions"
 
 
-@dataclass(frozen=True)
+@record
 class Page:
     """How a list goes on: the field of the request that takes the end of the page before, and the key of each item that
     is such an end. For a stream: the field that takes the last item seen, and the key that tells an item apart.
@@ -71,7 +71,7 @@ class Page:
     """Without a cursor it is the end of the list that is shown, not its beginning."""
 
 
-@dataclass(frozen=True)
+@record
 class Http:
     """The route of an operation below `/api/v1`; `{name}` in a path is a field of the request.
 
@@ -85,7 +85,7 @@ class Http:
     page: Page | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Operation(Generic[Q, A]):
     """`name` is subject and verb, such as `run.cancel`; the request's docstring says in a sentence what it does."""
 

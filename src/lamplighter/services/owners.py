@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lamplighter.domain.cluster.nodes import NodeState
@@ -10,6 +9,7 @@ from lamplighter.domain.runs.lease import LEASE
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock, SystemClock
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 from lamplighter.services import outbox
 from lamplighter.services.context import Context, acting
 from lamplighter.services.runs.ending import TAKEN
@@ -21,7 +21,7 @@ LET_GO = timedelta(seconds=2)
 LOOK_AGAIN = timedelta(milliseconds=50)
 
 
-@dataclass(frozen=True)
+@record
 class TakenBack:
     """How many run leases and outbox claims were taken back from a dead process."""
 
@@ -33,7 +33,7 @@ class TakenBack:
             log.get().info("owner.work_taken_back", owner=owner, leases=self.leases, items=self.items)
 
 
-@dataclass(frozen=True)
+@record
 class HeldWork:
     """The runs and outbox items that a process works on."""
 

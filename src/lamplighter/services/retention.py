@@ -158,6 +158,8 @@ RETENTION: Mapping[str, Rule] = {
     "members": Kept("They are people; they go when an owner removes them."),
     "tokens": With("members"),
     "saved_views": Kept("They are few; they go when somebody deletes them."),
+    "looks": Kept("One row for each person."),
+    "pins": Kept("They are few; they go when somebody takes them off."),
     "audit": Kept("It is the record of who changed what; `lamp audit export` copies it."),
     "connections": Kept("They go when somebody deletes them."),
     "polls": With("connections"),

@@ -12,6 +12,7 @@ from lamplighter.domain.automations.model import AgentAction
 from lamplighter.domain.events import Event
 from lamplighter.domain.runs.model import TERMINAL, Run, RunState
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, Need, read
@@ -121,7 +122,7 @@ class By(StrEnum):
     MODEL = "model"
 
 
-@dataclass(frozen=True)
+@record
 class ShowCost:
     """What runs cost in the last days: by day, by automation or by model.
 
@@ -133,7 +134,7 @@ class ShowCost:
     automation: str | None = given("Only the runs of this automation.", default=None)
 
 
-@dataclass(frozen=True)
+@record
 class CostLine:
     key: str
     """The day, the automation or the model; empty where the model is not known."""
@@ -147,7 +148,7 @@ class CostLine:
     outcomes: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@record
 class CostView:
     by: By
     since: str
@@ -200,15 +201,16 @@ def show_cost(tx: Tx, ask: ShowCost, ctx: Context) -> CostView:
     return CostView(ask.by, days[0].isoformat(), days[-1].isoformat(), lines, total.line("total"))
 
 
-@dataclass(frozen=True)
+@record
 class ShowStrip:
     """How the runs of the last days ended: for each automation and day, how many with which outcome."""
 
     name: str | None = given("Only this automation; NAME:rig:RIG for one of a rig.", default=None, positional=True)
     days: int = given("How many days, today included.", default=14, least=1, most=MOST_DAYS)
+    among: Sequence[str] = given("Only these automations; every one is answered, also without runs.", default=())
 
 
-@dataclass(frozen=True)
+@record
 class StripDay:
     day: str
     """Such as 2026-03-01."""
@@ -216,7 +218,7 @@ class StripDay:
     outcomes: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@record
 class StripView:
     automation: str
     days: list[StripDay]
@@ -226,11 +228,21 @@ class StripView:
 def show_strip(tx: Tx, ask: ShowStrip, ctx: Context) -> list[StripView]:
     zone = ctx.rules.zone
     days = _days(ctx.now, zone, ask.days)
-    found: dict[str, dict[date, dict[str, int]]] = {} if ask.name is None else {ask.name: {}}
+    names = list(ask.among) or ([] if ask.name is None else [ask.name])
+    found: dict[str, dict[date, dict[str, int]]] = {name: {} for name in names}
+    if ask.among:
+        begins = [_begins(day, zone) for day in days]
+        for name, outcome, number, runs in tx.rollups.days_of(ask.among, begins):
+            found[name].setdefault(days[number], {})[outcome] = runs
+        return [_strip(name, days, of) for name, of in sorted(found.items())]
     for row in tx.rollups.since(_begins(days[0], zone), automation=ask.name):
         outcomes = found.setdefault(row.automation, {}).setdefault(_day(row, zone), {})
         outcomes[row.outcome] = outcomes.get(row.outcome, 0) + row.runs
-    return [StripView(name, [_strip_day(day, of.get(day, {})) for day in days]) for name, of in sorted(found.items())]
+    return [_strip(name, days, of) for name, of in sorted(found.items())]
+
+
+def _strip(name: str, days: Sequence[date], of: Mapping[date, Mapping[str, int]]) -> StripView:
+    return StripView(name, [_strip_day(day, of.get(day, {})) for day in days])
 
 
 def _strip_day(day: date, outcomes: Mapping[str, int]) -> StripDay:

@@ -1,7 +1,7 @@
 """The settings of the city that firing and running need, as one value passed to transactions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -10,13 +10,14 @@ from lamplighter.domain.automations.model import DEADLINE, Automation
 from lamplighter.domain.automations.state import Timing
 from lamplighter.domain.city.model import City
 from lamplighter.domain.runs.budget import Limits
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import zone_named
 from lamplighter.store.automations import AutomationRow
 
 _OWN_BEADS = frozenset({"store", "file"})
 
 
-@dataclass(frozen=True)
+@record
 class Rules:
     """`zone` is the city's, else the host's; `prefixes` maps rigs to bead id prefixes; `cap` bounds all time limits."""
 

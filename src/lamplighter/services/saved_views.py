@@ -25,6 +25,7 @@ class ViewView:
     query: str = given("What it finds, such as `state:failed since:2d`.")
     shared: bool = given("Whether everybody sees it.")
     saved_at: datetime = given("When it was kept.")
+    first: bool = given("Whether its owner sees it first.", default=False)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class SaveView:
     name: str = given("Its name.", positional=True)
     query: str = given("What it finds, such as `state:failed since:2d`.", metavar="QUERY")
     shared: bool = given("Let everybody see it.", default=False)
+    first: bool = given("See it first whenever you open the runs; of your views one can be so.", default=False)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def save_view(tx: Tx, ask: SaveView, ctx: Context) -> ViewView:
     query.parse(text, ctx.now)
     if tx.saved_views.others_of(ctx.actor.name, name) >= MOST:
         raise TooManyViews
-    row = SavedView(ctx.actor.name, name, text, ask.shared, ctx.now)
+    row = SavedView(ctx.actor.name, name, text, ask.shared, ctx.now, ask.first)
     tx.saved_views.put(row)
     return _view(row)
 
@@ -86,7 +88,7 @@ def delete_view(tx: Tx, ask: DeleteView, ctx: Context) -> ViewDeleted:
 
 
 def _view(row: SavedView) -> ViewView:
-    return ViewView(row.name, row.owner, row.query, row.is_shared, row.saved_at)
+    return ViewView(row.name, row.owner, row.query, row.is_shared, row.saved_at, row.is_first)
 
 
 LIST = read("view.list", Verb.READ, ListViews, list[ViewView], list_views, http=Http("GET", "/views"))

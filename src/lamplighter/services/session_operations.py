@@ -4,7 +4,6 @@ A command that has the daemon do it loads this module too: what only the doing n
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.access import Verb, require
@@ -12,6 +11,7 @@ from lamplighter.domain.runs.completion import run_id
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.errors import NotFound
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, Kind, Need, Operation, effect
@@ -30,7 +30,7 @@ NAMED_LATELY = 10_000
 """Among so many of the newest sessions one is looked for by its name."""
 
 
-@dataclass(frozen=True)
+@record
 class LivingSession:
     """`state` is `running`, or `dead` for a session whose program ended and that its provider still shows."""
 
@@ -49,7 +49,7 @@ class LivingSession:
     meta: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@record
 class EndedSession:
     id: str
     name: str
@@ -72,14 +72,14 @@ class EndedSession:
 SessionView = LivingSession | EndedSession
 
 
-@dataclass(frozen=True)
+@record
 class SessionOutput:
     name: str
     id: str
     output: str
 
 
-@dataclass(frozen=True)
+@record
 class ListSessions:
     """What runs now; with --all also what ended, the newest first."""
 
@@ -88,14 +88,14 @@ class ListSessions:
     limit: int = given("At most so many ended.", default=50, least=1, most=10_000)
 
 
-@dataclass(frozen=True)
+@record
 class ShowSession:
     """One session, by its id, a part of it, or its name; NAME alone means the present one, else the last."""
 
     name: str = given("Its id, a part of it, or its name.", positional=True, names="session")
 
 
-@dataclass(frozen=True)
+@record
 class SessionLogs:
     """Its output; of an ended one the last of what it said."""
 
@@ -103,7 +103,7 @@ class SessionLogs:
     lines: int = given("0 for all.", default=200, least=0, most=100_000)
 
 
-@dataclass(frozen=True)
+@record
 class SendMessage:
     """Tell a session something. A run's is told it as its next turn, once the run has ended; an agent's at once."""
 
@@ -113,7 +113,7 @@ class SendMessage:
     text: str = given("What to tell it.", metavar="TEXT", positional=True, rest=True)
 
 
-@dataclass(frozen=True)
+@record
 class MessageSent:
     """`how` is `queued` (it waits for the end of `run`), `started` (`run` is told it) or `typed` into an agent's."""
 
@@ -143,8 +143,8 @@ async def list_sessions(host: "Host", ask: ListSessions, _ctx: Context) -> list[
     found: list[SessionView] = list(await _living(host))
     if ask.ended:
         known = {one.id for one in found}
-        rows = await host.store.read(_latest, ask.agent, ask.limit)
-        found += [_ended(row) for row in rows if row.id not in known]
+        rows = await host.store.read(_latest, ask.agent, ask.limit + len(known))  # the newest are those that live
+        found += [_ended(row) for row in rows if row.id not in known][: ask.limit]
     return [one for one in found if ask.agent in {None, one.agent}]
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from lamplighter.kit.records import record
 from lamplighter.services.agents.views import AgentView
 
 
-@dataclass(frozen=True)
+@record
 class DescriptorsView:
     """The file descriptors of a process."""
 
@@ -41,7 +42,7 @@ class RunningController(ControllerView):
     version: str
 
 
-@dataclass(frozen=True)
+@record
 class ProcessView:
     """A live process of a node."""
 
@@ -52,7 +53,7 @@ class ProcessView:
     rigs: Sequence[str]
 
 
-@dataclass(frozen=True)
+@record
 class NodeView:
     name: str
     state: str
@@ -62,7 +63,7 @@ class NodeView:
     processes: Sequence[ProcessView]
 
 
-@dataclass(frozen=True)
+@record
 class StatusView:
     city: str
     root: str

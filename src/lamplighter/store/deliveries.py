@@ -1,11 +1,11 @@
 """Deliveries as they came, what each trigger made of them, and those that are gathered into one run."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from lamplighter.kit.records import record
-from lamplighter.store.engine import Db
+from lamplighter.store.engine import Db, Write
 from lamplighter.store.tables import Table
 
 
@@ -75,9 +75,13 @@ class Gathering:
 
 DELIVERIES, VERDICTS, GATHERINGS = Table(DeliveryRow), Table(Verdict), Table(Gathering)
 LISTED = Table(ListedDelivery)
-INSERT = f"""
-    INSERT INTO deliveries (city_id, {DELIVERIES.listed()}) VALUES (:city, {DELIVERIES.given()})
-    ON CONFLICT DO NOTHING"""
+INSERT = Write(
+    f"""
+    INSERT INTO deliveries (city_id, {DELIVERIES.listed()}) SELECT :city, {DELIVERIES.given()} {{each}} WHERE true
+    ON CONFLICT DO NOTHING""",
+    whole=DELIVERIES.whole(),
+    key="id",
+)
 # the index deliveries_once serves this
 REPEATED = """
     UPDATE deliveries SET repeats = repeats + 1
@@ -96,9 +100,12 @@ PAGE = f"""
     ORDER BY id DESC LIMIT :limit"""
 SPAN = """
     SELECT id FROM deliveries WHERE city_id = :city {where} AND id >= :first AND id < :last ORDER BY id LIMIT :limit"""
-PROCESSED = """
+PROCESSED = Write(
+    """
     UPDATE deliveries SET state = :state, event_type = :event_type, title = :title, author = :author, problem = :problem
-    WHERE city_id = :city AND id = :id"""
+    {each} WHERE city_id = :city AND id = :id""",
+    key="id",
+)
 # not what waits in a gathering; the primary keys of verdicts and gatherings serve this
 PRUNE = """
     DELETE FROM deliveries WHERE city_id = :city AND id IN (
@@ -123,6 +130,7 @@ GATHER = f"""
     SET deliveries = excluded.deliveries, due_at = excluded.due_at"""
 LET_GO = f"DELETE FROM gatherings WHERE {_OF_GATHERING}"
 _delivery, _verdict, _gathering = DELIVERIES.writer(), VERDICTS.writer(), GATHERINGS.writer()
+_processed = DELIVERIES.writer("id", "state", "event_type", "title", "author", "problem")
 
 
 class Deliveries:
@@ -130,19 +138,15 @@ class Deliveries:
         self._db = db
         self._city = city
 
-    def add(self, row: DeliveryRow) -> str:
-        """Its id; that of the one there is if its sender has sent it before, which is counted there."""
-        if row.external_id is not None:
-            key = {"city": self._city, "connection": row.connection, "external_id": row.external_id}
-            found = self._db.row(REPEATED, key)
-            if found is not None:
-                return str(found["id"])
-        if self._db.execute(INSERT, _delivery(row) | {"city": self._city}) == 1:
-            return row.id
-        found = self._db.row(
-            REPEATED, {"city": self._city, "connection": row.connection, "external_id": row.external_id}
-        )
-        assert found is not None  # noqa: S101  another transaction has just written it
+    def add(self, rows: Sequence[DeliveryRow]) -> list[str]:
+        """Their ids; that of the one there is for each that its sender has sent before, which is counted there."""
+        added = self._db.write_new(INSERT, self._city, [_delivery(row) for row in rows])
+        return [row.id if row.id in added else self._repeated(row) for row in rows]
+
+    def _repeated(self, row: DeliveryRow) -> str:
+        key = {"city": self._city, "connection": row.connection, "external_id": row.external_id}
+        found = self._db.row(REPEATED, key)
+        assert found is not None  # noqa: S101  it is there, or it would have been written
         return str(found["id"])
 
     def get(self, delivery: str) -> DeliveryRow | None:
@@ -160,9 +164,11 @@ class Deliveries:
         row = self._db.row(GET + " {for_update}", {"city": self._city, "id": delivery})
         return None if row is None else DELIVERIES.read(row)
 
-    def some(self, ids: Iterable[str]) -> list[DeliveryRow]:
+    def some(self, ids: Iterable[str], *, locked: bool = False) -> list[DeliveryRow]:
         """Oldest first."""
-        rows = self._db.rows(SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))})
+        rows = self._db.rows(
+            SOME + " {for_update}" if locked else SOME, {"city": self._city, "ids": json.dumps(sorted(set(ids)))}
+        )
         return [DELIVERIES.read(row) for row in rows]
 
     def size(self, ids: Iterable[str]) -> int:
@@ -186,8 +192,8 @@ class Deliveries:
         return [row["id"] for row in self._db.rows(SPAN.replace("{where}", where), params)]
 
     def processed(self, row: DeliveryRow) -> None:
-        kept = {name: value for name, value in _delivery(row).items() if name in _PROCESSED}
-        self._db.execute(PROCESSED, kept | {"city": self._city})
+        """Keep its state, and what is known of it once it was read."""
+        self._db.write(PROCESSED, self._city, _processed(row))
 
     def judge(self, verdict: Verdict) -> None:
         self._db.execute(JUDGE, _verdict(verdict) | {"city": self._city})
@@ -215,9 +221,6 @@ class Deliveries:
 
     def _place(self, automation: str, trigger: str, entity: str) -> dict[str, object]:
         return {"city": self._city, "automation": automation, "trigger": trigger, "entity": entity}
-
-
-_PROCESSED = frozenset({"id", "state", "event_type", "title", "author", "problem"})
 
 
 def _of(connection: str | None) -> tuple[str, dict[str, object]]:

@@ -1,10 +1,10 @@
 """The errors of a store, each with the message and the hint that a person reads."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from lamplighter.kit.errors import Conflict, Fenced, Kind, LampError, Unavailable, UsageError
+from lamplighter.kit.records import record
 
 
 class StoreUnavailable(Unavailable):
@@ -161,7 +161,7 @@ class StoreNewer(Conflict):
         )
 
 
-@dataclass(frozen=True)
+@record
 class Settled:
     """What became of a commit whose answer was lost: whether it took (None: unknown), and the function's value."""
 

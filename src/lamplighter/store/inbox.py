@@ -36,8 +36,7 @@ NAMED = f"""
     SELECT {_COLUMNS} FROM inbox_items WHERE city_id = :city AND id >= :first AND id < :last ORDER BY id LIMIT 2"""
 # the index inbox_open serves these
 OF_FINGERPRINT = f"""
-    SELECT {_COLUMNS} FROM inbox_items WHERE city_id = :city AND fingerprint = :fingerprint AND state = 'open'
-    {{for_update}}"""
+    SELECT {_COLUMNS} FROM inbox_items WHERE city_id = :city AND fingerprint = :fingerprint AND state = 'open'"""
 OPEN_ONES = f"""
     SELECT {_COLUMNS} FROM inbox_items WHERE city_id = :city AND state = 'open' AND fingerprint > :after
     ORDER BY fingerprint LIMIT :limit"""
@@ -109,6 +108,9 @@ class Inbox:
 
     def lock_open(self, fingerprint: str) -> InboxItem | None:
         """The open item of the fingerprint, locked."""
+        return self._one(OF_FINGERPRINT + " {for_update}", {"fingerprint": fingerprint})
+
+    def open_of(self, fingerprint: str) -> InboxItem | None:
         return self._one(OF_FINGERPRINT, {"fingerprint": fingerprint})
 
     def open_ones(self, *, after: str = "", limit: int = 500) -> list[InboxItem]:

@@ -9,6 +9,8 @@ from lamplighter.domain.delivery.reach import Reach, need_of
 from lamplighter.store.engine import Db, Row, Write, as_json, instant, instant_or_none, stamp, stamp_or_none
 
 TOPIC = "outbox"
+LATER = "outbox.later"
+"""Topic: an item was added that is due a little later; whoever looks by then need not look at once."""
 
 _COLUMNS = """
     id, kind, payload, due_at, state, attempts, recoveries, claims, claimed_by, claimed_at, last_error"""
@@ -35,7 +37,8 @@ SWAP = Write(
 # the index outbox_due serves this
 NEXT_DUE = """
     SELECT due_at FROM outbox WHERE city_id = :city AND state = 'pending' {where} ORDER BY due_at LIMIT 1"""
-LOCK = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id = :id {{for_update}}"
+GET = f"SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND id = :id"
+LOCK = GET + " {for_update}"
 # the index outbox_claimed serves this
 CLAIMED_BY = f"""
     SELECT {_COLUMNS} FROM outbox WHERE city_id = :city AND state = 'claimed' AND claimed_by = :owner
@@ -81,8 +84,9 @@ class Outbox:
         self._city = city
         self._wakes = wakes
 
-    def add(self, item: Item) -> None:
-        self._wakes.add(TOPIC)
+    def add(self, item: Item, *, later: bool = False) -> None:
+        """`later`: it is due within two seconds, and not yet."""
+        self._wakes.add(LATER if later else TOPIC)
         params = {"id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
         params |= {"run": item.payload.get("run"), "needs": need_of(item.kind, item.payload)}
         self._db.write(INSERT, self._city, params | {"payload": as_json(item.payload)})
@@ -99,6 +103,10 @@ class Outbox:
         where, params = _within(reach)
         row = self._db.row(NEXT_DUE.replace("{where}", where), params | {"city": self._city})
         return None if row is None else instant(row["due_at"])
+
+    def get(self, item: str) -> Item | None:
+        found = self._many(GET, {"id": item})
+        return found[0] if found else None
 
     def lock(self, item: str) -> Item | None:
         found = self._many(LOCK, {"id": item})

@@ -1,6 +1,7 @@
 """Rollups of ended runs: how many there were in an hour, how long they took and what they cost."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,6 +29,11 @@ BY_HOUR = """
 SINCE_OF = """
     SELECT hour, automation, outcome, model, runs, agent_runs, told, duration_us, cost, tokens FROM run_rollups
     WHERE city_id = :city AND automation = :automation AND hour >= :since AND runs > 0 ORDER BY hour, outcome, model"""
+# the index run_rollups_of serves this; `day` is the number of the day's beginning that an hour is not before
+DAYS_OF = """
+    SELECT automation, outcome, {day} AS day, SUM(runs) AS runs FROM run_rollups
+    WHERE city_id = :city AND automation {any:names} AND hour >= :since AND runs > 0
+    GROUP BY automation, outcome, day"""
 # the primary key serves this
 PRUNE = """
     DELETE FROM run_rollups WHERE city_id = :city AND hour < :before AND hour <= (
@@ -92,6 +98,14 @@ class Rollups:
             )
             for row in self._db.rows(BY_HOUR, {"city": self._city, "since": stamp(since)})
         ]  # fmt: skip
+
+    def days_of(self, names: Iterable[str], begins: Sequence[datetime]) -> list[tuple[str, str, int, int]]:
+        """Automation, outcome, number of the day and runs, for days that begin at these times in order."""
+        cases = " ".join(f"WHEN hour < {stamp(one)} THEN {number}" for number, one in enumerate(begins[1:]))
+        day = f"CASE {cases} ELSE {len(begins) - 1} END" if cases else "0"
+        told = {"city": self._city, "names": json.dumps(sorted(names)), "since": stamp(begins[0])}
+        rows = self._db.rows(DAYS_OF.replace("{day}", day), told)
+        return [(row["automation"], row["outcome"], int(row["day"]), int(row["runs"])) for row in rows]
 
     def prune(self, *, before: datetime, limit: int) -> int:
         """Delete about `limit` of the oldest, whole hours at a time."""

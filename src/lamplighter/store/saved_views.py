@@ -14,13 +14,16 @@ class SavedView:
     query: str
     is_shared: bool
     saved_at: datetime
+    is_first: bool = False
 
 
 VIEWS = Table(SavedView)
 PUT = f"""
     INSERT INTO saved_views (city_id, {VIEWS.listed()}) VALUES (:city, {VIEWS.given()})
     ON CONFLICT (city_id, owner, name) DO UPDATE
-    SET query = excluded.query, is_shared = excluded.is_shared, saved_at = excluded.saved_at"""
+    SET query = excluded.query, is_shared = excluded.is_shared, saved_at = excluded.saved_at,
+        is_first = excluded.is_first"""
+NOT_FIRST = "UPDATE saved_views SET is_first = 0 WHERE city_id = :city AND owner = :owner AND name <> :name"
 # the primary key serves these; there are few
 SHOWN_TO = f"""
     SELECT {VIEWS.listed()} FROM saved_views WHERE city_id = :city AND (owner = :owner OR is_shared = 1)
@@ -38,6 +41,8 @@ class SavedViews:
     def put(self, row: SavedView) -> None:
         """In place of the owner's view of that name, if there is one."""
         self._db.execute(PUT, _written(row) | {"city": self._city})
+        if row.is_first:
+            self._db.execute(NOT_FIRST, {"city": self._city, "owner": row.owner, "name": row.name})
 
     def shown_to(self, owner: str) -> list[SavedView]:
         """Their own, and those that others share."""

@@ -27,6 +27,8 @@ class Installation:
     has_socket: int
     installed_at: datetime
     installed_by: str
+    configurations: str = "[]"
+    """Names of those in which its conversations may work, as JSON; the only one, or one that is chosen."""
 
 
 @record
@@ -48,7 +50,8 @@ class Thread:
     `run` is the run of it that is being told in the thread, `number` the last event of its `session` that was told.
     `message` is the message that is being edited, empty for none, and `said` its text. `marked` are the messages
     that show that somebody works on them. `others` says that more than one person has spoken there. While it
-    `is_followed`, an outbox item tells on.
+    `is_followed`, the outbox item `follower` tells on. `doing` is what the message shows beside its text of what is
+    being done; empty where it shows nothing of the kind. Without `started_by` nobody has spoken there yet.
     """
 
     id: str
@@ -65,6 +68,8 @@ class Thread:
     said: str = ""
     marked: str = ""
     is_followed: int = 0
+    doing: str = ""
+    follower: str = ""
 
 
 @record
@@ -122,10 +127,14 @@ THREAD = f"SELECT {THREADS.listed()} FROM slack_threads WHERE city_id = :city AN
 FIND_THREAD = f"""
     SELECT {THREADS.listed()} FROM slack_threads
     WHERE city_id = :city AND team = :team AND channel = :channel AND thread = :thread"""
+# the index slack_threads_of_run serves this
+OF_RUN = f"SELECT {THREADS.listed()} FROM slack_threads WHERE city_id = :city AND run = :run"
 FOLLOWED_IN = f"""
     SELECT {THREADS.listed()} FROM slack_threads
     WHERE city_id = :city AND team = :team AND channel = :channel AND is_followed = 1"""
-CHANGING = ("others", "run", "session", "number", "message", "said", "marked", "is_followed")
+CHANGING = (
+    "started_by", "others", "run", "session", "number", "message", "said", "marked", "is_followed", "doing", "follower",
+)  # fmt: skip
 SAVE_THREAD = f"UPDATE slack_threads SET {THREADS.assigned(*CHANGING)} WHERE city_id = :city AND id = :id"
 # the index slack_threads_of_run serves this
 DELETE_OF_RUNS = "DELETE FROM slack_threads WHERE city_id = :city AND run {any:ids}"
@@ -239,6 +248,10 @@ class Slack:
     def find_thread(self, team: str, channel: str, thread: str) -> Thread | None:
         """That thread, locked; None if it is no conversation."""
         return self._a_thread(FIND_THREAD + " {for_update}", {"team": team, "channel": channel, "thread": thread})
+
+    def of_run(self, run: str) -> Thread | None:
+        """The thread that tells of that run, locked."""
+        return self._a_thread(OF_RUN + " LIMIT 1 {for_update}", {"run": run})
 
     def is_thread(self, team: str, channel: str, thread: str) -> bool:
         return self._a_thread(FIND_THREAD, {"team": team, "channel": channel, "thread": thread}) is not None

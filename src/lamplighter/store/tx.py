@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lamplighter.store.idempotency import Idempotency
     from lamplighter.store.inbox import Inbox
     from lamplighter.store.logins import Logins
+    from lamplighter.store.looks import Looks
     from lamplighter.store.members import Members
     from lamplighter.store.messages import Messages
     from lamplighter.store.nodes import Nodes
@@ -95,6 +96,7 @@ REPOSITORIES = {
     "audit": "Audit",
     "bulk_actions": "BulkActions",
     "saved_views": "SavedViews",
+    "looks": "Looks",
     "disabled_destinations": "DisabledDestinations",
     "subscriptions": "Subscriptions",
     "slack": "Slack",
@@ -156,6 +158,7 @@ class Tx:
         audit: Audit
         bulk_actions: BulkActions
         saved_views: SavedViews
+        looks: Looks
         disabled_destinations: DisabledDestinations
         subscriptions: Subscriptions
         slack: Slack

@@ -1,19 +1,19 @@
 """Where a store is: the city's own SQLite file, or a PostgreSQL database by its URL."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
 from lamplighter.kit.errors import UsageError
 from lamplighter.kit.masking import masked
+from lamplighter.kit.records import record
 from lamplighter.store import engine
 from lamplighter.store.engine import Database, Datagrams, DirectDatabase, Migration, Proofs, Publisher
 from lamplighter.store.stores import CityDirect, CityStore
 from lamplighter.store.tx import Store, Tx
 
 
-@dataclass(frozen=True)
+@record
 class SqliteUrl:
     path: Path
     runtime: Path
@@ -23,7 +23,7 @@ class SqliteUrl:
         return str(self.path)
 
 
-@dataclass(frozen=True)
+@record
 class PostgresUrl:
     url: str
     runtime: Path

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -274,7 +274,25 @@ def slack_server() -> Iterator[SlackServer]:
     async def link(socket: WebSocket) -> None:
         await _link(server, socket)
 
-    app = Starlette(routes=[Route("/api/{method}", call, methods=["POST", "GET"]), WebSocketRoute("/link/", link)])
+    async def file(request: Request) -> Response:
+        """Who shows the bot's token is sent on to where the file itself is, which must not be shown it."""
+        if request.headers.get("authorization") != f"Bearer {BOT_TOKEN}":
+            return Response("<html>Sign in", media_type="text/html")
+        return RedirectResponse(f"/stored/{request.path_params['key']}")
+
+    async def stored(request: Request) -> Response:
+        if "authorization" in request.headers:
+            return Response(status_code=400)
+        return Response(server.files[request.path_params["key"]], media_type="image/png")
+
+    app = Starlette(
+        routes=[
+            Route("/api/{method}", call, methods=["POST", "GET"]),
+            Route("/files/{key}", file),
+            Route("/stored/{key}", stored),
+            WebSocketRoute("/link/", link),
+        ]
+    )
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off",
                             ws="wsproto", timeout_graceful_shutdown=1)  # fmt: skip
     serving = _Serving(config)

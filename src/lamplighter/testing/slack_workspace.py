@@ -19,6 +19,7 @@ class SlackWorkspace:
     messages: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
     ephemeral: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     _last: int = 0
 
     def texts(self, channel: str) -> list[str]:
@@ -31,6 +32,13 @@ class SlackWorkspace:
             said["thread_ts"] = thread
         self.messages.setdefault(channel, []).append(said)
         return said | {"channel": channel}
+
+    def upload(self, name: str, data: bytes) -> dict[str, Any]:
+        """Somebody gives it a file; returns it, as events tell of it."""
+        key = f"F{len(self.files)}"
+        self.files[key] = data
+        return {"id": key, "name": name, "mimetype": "image/png", "size": len(data),
+                "url_private_download": f"{self.url}/files/{key}"}  # fmt: skip
 
     def stamp(self) -> str:
         self._last = max(self._last + 1, time.time_ns() // 1000)
@@ -66,6 +74,14 @@ def _update(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
     found |= {key: args[key] for key in ("text", "blocks", "metadata") if key in args}
     found["edited"] = {"user": BOT_USER, "ts": city.stamp()}
     return {"channel": args["channel"], "ts": args["ts"], "text": found["text"], "message": found}
+
+
+def _delete(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
+    found = _message(city, args, "ts")
+    if found.get("bot_id") != BOT_ID:
+        raise SlackError("cant_delete_message")
+    city.messages[str(args["channel"])].remove(found)
+    return {"channel": args["channel"], "ts": args["ts"]}
 
 
 def _ephemeral(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +150,8 @@ def _open_socket(city: SlackWorkspace, _args: Mapping[str, Any]) -> dict[str, An
 
 
 METHODS: Mapping[str, Callable[[SlackWorkspace, Mapping[str, Any]], dict[str, Any]]] = {
-    "auth.test": _auth_test, "chat.postMessage": _post, "chat.update": _update, "chat.postEphemeral": _ephemeral,
+    "auth.test": _auth_test, "chat.postMessage": _post, "chat.update": _update,
+    "chat.delete": _delete, "chat.postEphemeral": _ephemeral,
     "conversations.history": _history, "conversations.replies": _replies, "conversations.open": _open_dm,
     "reactions.add": _react, "reactions.remove": _unreact, "users.info": _user,
     "apps.connections.open": _open_socket,
@@ -161,16 +178,25 @@ def _sound(blocks: list[Mapping[str, Any]]) -> bool:
             return False
         if block.get("type") == "actions" and not 0 < len(elements) <= 25:
             return False
-        for one in elements:
-            if one.get("type") == "button" and not (
-                0 < len(one["text"]["text"]) <= 75
-                and len(one.get("value", "")) <= 2000
-                and len(one.get("action_id", "")) <= 255
-            ):
-                return False
+        if not all(map(_sound_element, elements)):
+            return False
         actions = [one.get("action_id") for one in elements]
         if len(actions) != len(set(actions)) or len(block.get("block_id", "")) > 255:
             return False
+    return True
+
+
+def _sound_element(one: Mapping[str, Any]) -> bool:
+    match one.get("type"):
+        case "button":
+            return (
+                0 < len(one["text"]["text"]) <= 75
+                and len(one.get("value", "")) <= 2000
+                and len(one.get("action_id", "")) <= 255
+            )
+        case "static_select":
+            options = one.get("options", [])
+            return 0 < len(options) <= 100 and all(0 < len(each["text"]["text"]) <= 75 for each in options)
     return True
 
 

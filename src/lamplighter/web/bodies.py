@@ -3,10 +3,11 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from lamplighter.kit import json_text
 from lamplighter.kit.errors import Unavailable, UsageError
@@ -80,6 +81,19 @@ class _Reading:
     complete: bool = False
 
 
+class _Piece(NamedTuple):
+    chunk: bytes
+    more: bool
+
+
+async def _next(receive: Receive) -> _Piece:
+    """Raises ClientDisconnect."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return _Piece(message.get("body", b""), message.get("more_body", False))
+
+
 @dataclass
 class Room:
     """The room that the bodies of strangers have together, from their first byte until the request is answered.
@@ -93,29 +107,37 @@ class Room:
     _readings: dict[_Reading, None] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def body(self, request: Request) -> AsyncIterator[bytes]:
-        """The body, which counts until the block is left. Raises BodiesFull, 413."""
-        mine = _Reading(TimeLimit(LONGEST_S))
+    async def body(self, receive: Receive) -> AsyncIterator[bytes]:
+        """The body, which counts until the block is left. Raises BodiesFull, ClientDisconnect, 413."""
+        first = await _next(receive)  # it holds nothing until then, and the connection's own limits bound its time
+        mine = _Reading(TimeLimit(LONGEST_S), complete=not first.more)
         self._readings[mine] = None
         try:
-            try:
-                async with mine.limit:
-                    found = await self._read(request, mine)
-            except TimeoutError:
-                raise BodiesFull from None
-            mine.complete = True
+            if mine.complete:
+                found = self._added(mine, b"", first.chunk)
+            else:
+                try:
+                    async with mine.limit:
+                        found = await self._read(receive, mine, first)
+                except TimeoutError:
+                    raise BodiesFull from None
+                mine.complete = True
             yield found
         finally:
             self._forget(mine)
 
-    async def _read(self, request: Request, mine: _Reading) -> bytes:
-        body = bytearray()
-        async for chunk in request.stream():
-            if len(body) + len(chunk) > LARGEST:
-                raise _too_large(LARGEST)
-            self._take(mine, len(chunk))
-            body += chunk
+    async def _read(self, receive: Receive, mine: _Reading, piece: _Piece) -> bytes:
+        body = bytearray(self._added(mine, b"", piece.chunk))
+        while piece.more:
+            piece = await _next(receive)
+            body += self._added(mine, body, piece.chunk)
         return bytes(body)
+
+    def _added(self, mine: _Reading, body: bytes | bytearray, chunk: bytes) -> bytes:
+        if len(body) + len(chunk) > LARGEST:
+            raise _too_large(LARGEST)
+        self._take(mine, len(chunk))
+        return chunk
 
     def _take(self, mine: _Reading, size: int) -> None:
         while self.held + size > self.most:

@@ -7,9 +7,10 @@ addresses; the browser then names the page's site in `Host` or `Origin`.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lamplighter.domain.access import Forbidden
@@ -17,6 +18,7 @@ from lamplighter.kit.errors import LampError
 from lamplighter.web.errors import REQUEST_ID, problem
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LONGEST_REMEMBERED = 200
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _MORE_THAN_A_HOST = re.compile(r"[^A-Za-z0-9.:_\[\]-]")
@@ -97,14 +99,28 @@ class OwnSites:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        host, origin = (_single(headers.getlist(name)) for name in ("host", "origin"))
-        address, port = scope.get("server") or (LOOPBACK[0], 0)
-        refused = refusal(host, origin, self._reached(), (address, port))
+        refused = refused_site(scope, self._reached())
         if refused is None:
             await self._app(scope, receive, send)
         else:
-            await problem(refused, scope.get(REQUEST_ID))(scope, receive, send)
+            await refused(scope, receive, send)
+
+
+def refused_site(scope: Scope, reached: Reached) -> Response | None:
+    """The answer to a request that names no address of the city, or comes from a foreign page; None for any other."""
+    named: dict[bytes, list[str]] = {b"host": [], b"origin": []}
+    for name, value in scope["headers"]:
+        if name in named:
+            named[name].append(value.decode("latin-1"))
+    address, port = scope.get("server") or (LOOPBACK[0], 0)
+    host, origin = _single(named[b"host"]), _single(named[b"origin"])
+    judge = _remembered if len(host or "") + len(origin or "") <= LONGEST_REMEMBERED else refusal
+    refused = judge(host, origin, reached, (address, port))
+    return None if refused is None else problem(refused, scope.get(REQUEST_ID))
+
+
+_remembered = lru_cache(maxsize=256)(refusal)
+"""Most requests name the same few addresses."""
 
 
 def _single(values: list[str]) -> str | None:

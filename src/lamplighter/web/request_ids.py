@@ -2,18 +2,25 @@
 
 import re
 from collections.abc import Callable
-from secrets import token_hex
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lamplighter.kit.ids import CHANCE
 from lamplighter.web.errors import REQUEST_ID, REQUEST_ID_HEADER
 
+_HEADER = REQUEST_ID_HEADER.lower().encode()
 _USABLE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
 def new_id() -> str:
-    return f"req_{token_hex(12)}"
+    return f"req_{CHANCE(12).hex()}"
+
+
+def id_of(scope: Scope, make: Callable[[], str] = new_id) -> str:
+    """The client's, where it is a plain word; else a new one."""
+    said = next((value for name, value in scope["headers"] if name == _HEADER), b"").decode("latin-1")
+    return said if _USABLE.fullmatch(said) else make()
 
 
 class RequestIds:
@@ -27,9 +34,7 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        said = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
-        request_id = said if _USABLE.fullmatch(said) else self._make()
-        scope[REQUEST_ID] = request_id
+        request_id = scope[REQUEST_ID] = id_of(scope, self._make)
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -21,8 +21,10 @@ from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.web import description
 from lamplighter.web.auth import SIGN_IN, Authenticate, BrowserAuth, Policy, Stored, Tokens
 from lamplighter.web.errors import on_bug, on_client_left, on_http_error, on_lamp_error, problem
+from lamplighter.web.hooks import Door, Hooks
 from lamplighter.web.hosts import OwnSites, Reached, is_secure
 from lamplighter.web.listening import bound, url_of
+from lamplighter.web.prefix import Prefixed
 from lamplighter.web.protocol import Limits
 from lamplighter.web.quiet import QuietServer
 from lamplighter.web.request_ids import RequestIds
@@ -31,8 +33,6 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"}) | description.OPEN
 STREAM_PATH = "/api/v1/stream"
 STATIC = "console"
 """The first word of the paths of the console's own files, which hold nothing of the city."""
-HOOKS = "hooks"
-"""The first word of the paths at which deliveries come in: each proves by its signature whose it is."""
 SLACK = "slack"
 """The first word of the paths at which Slack calls the city, as it proves by its signature."""
 PAGES = frozenset({
@@ -44,7 +44,7 @@ PAGES = frozenset({
 LIMITS = Limits()
 LONGEST_MESSAGE = 64 << 10
 """Bytes of a message that comes over a web socket."""
-_TERMINAL = re.compile(r"/agents/.+/terminal")
+_TERMINAL = re.compile(r"/(?:.+/)?agents/.+/terminal")
 
 Ready = Callable[[], Awaitable[str | None]]
 """Returns why the city cannot serve; None if it can."""
@@ -64,6 +64,8 @@ class Surface:
     tokens: Tokens
     ready: Ready
     routes: Sequence[Route | WebSocketRoute] = ()
+    door: Door | None = None
+    """Where deliveries come in: each proves by its signature whose it is."""
     parts: Sequence[Part] = field(default=())
     console: Part | None = None
     """The pages, at the paths that PAGES names."""
@@ -101,7 +103,9 @@ def build(surface: Surface) -> Starlette:
             *_pages(surface.console),
         ],
         middleware=[
+            *([Middleware(Hooks, door=surface.door, reached=surface.reached)] if surface.door else []),
             Middleware(RequestIds),
+            Middleware(Prefixed, reached=surface.reached),
             Middleware(OwnSites, reached=surface.reached),
             Middleware(
                 Authenticate,
@@ -136,7 +140,7 @@ def _nowhere(_path: str) -> bool:
 def policy_of(path: str) -> Policy:
     """What a request for this path must show; a path that is not named here needs a token, whether it exists or not."""
     first = path.split("/", 2)[1] if path.startswith("/") else path
-    if path in OPEN_PATHS or first in {STATIC, SIGN_IN.strip("/"), HOOKS, SLACK}:
+    if path in OPEN_PATHS or first in {STATIC, SIGN_IN.strip("/"), SLACK}:
         return Policy.OPEN
     if path == STREAM_PATH:
         return Policy.COOKIE

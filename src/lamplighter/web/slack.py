@@ -18,7 +18,7 @@ from lamplighter.services.slack.receiving import NotSlack, SlackReceiver
 from lamplighter.services.slack.workspaces import Workspace
 from lamplighter.web.bodies import bounded
 from lamplighter.web.errors import CONNECTION, REQUEST_ID, TooMany, problem
-from lamplighter.web.hooks import NotProved, NotTaken
+from lamplighter.web.hooks import NotTaken, NotTheSender
 from lamplighter.web.rates import Rates
 
 Handle = Callable[[Workspace, dict[str, str], bytes], Awaitable[Response]]
@@ -52,7 +52,7 @@ def routes(receiver: SlackReceiver, clock: Callable[[], float]) -> list[Route]:
             except (TooMany, UsageError) as error:  # only for a sender that was verified
                 return problem(error, request.scope.get(REQUEST_ID))
             except NotSlack as error:
-                return _refused(request, "slack.refused", error, NotProved())
+                return _refused(request, "slack.refused", error, NotTheSender())
             except LampError as error:
                 return _refused(request, "slack.failed", error, NotTaken())
 

@@ -1,6 +1,7 @@
 """The week of the calendar: no day looks empty on which something fires."""
 
 from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from lamplighter.services.automations.views import FiringView
 from lamplighter.web.console.pages.more import OF_EACH, week_of
@@ -33,3 +34,15 @@ def test_what_fires_at_an_even_pace_tells_the_pace() -> None:
     uneven = [firing("uneven", NOON + timedelta(minutes=5 * n + n % 2)) for n in range(OF_EACH)]
     days = week_of(MONDAY, [], sorted([*even, *uneven], key=lambda one: one.at))
     assert {one.automation: one.every for one in days[6].entries} == {"even": timedelta(minutes=5), "uneven": None}
+
+
+def test_a_week_in_a_zone_marks_when_clocks_are_changed() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    late = datetime(2026, 10, 24, 23, 30, tzinfo=UTC)  # half past one of the next day there
+    days = week_of(date(2026, 10, 19), [], [firing("late", late)], berlin)
+    assert [len(day.entries) for day in days] == [0, 0, 0, 0, 0, 0, 1]
+    assert days[6].load[1] == 1
+    assert [list(day.shifts) for day in days] == [[]] * 6 + [["clocks go back 1 h in Europe/Berlin"]]
+    spring = week_of(date(2026, 3, 23), [], [], berlin)
+    assert spring[6].shifts == ["clocks go forward 1 h in Europe/Berlin"]
+    assert all(not day.shifts for day in week_of(date(2026, 10, 19), [], [firing("late", late)]))

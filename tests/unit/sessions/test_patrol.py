@@ -272,10 +272,18 @@ def test_case_33_three_starts_in_the_window_quarantine_with_one_event() -> None:
         (1, "its program ended with status 1"),
         (126, "its program ended with status 126 (cannot be run)"),
         (127, "its program ended with status 127 (program not found)"),
+        (128, "its program ended with status 128"),
+        (137, "its program was ended by SIGKILL"),
+        (143, "its program was ended by SIGTERM"),
+        (255, "its program ended with status 255"),
     ],
 )
 def test_an_end_is_told_with_its_status_and_what_shells_mean_by_it(status: int | None, told: str) -> None:
     assert end_cause(status, " \n") == told
+
+
+def test_what_a_program_wrote_before_a_signal_ended_it_is_not_told_as_the_cause() -> None:
+    assert end_cause(137, "step 6\nstep 7\n") == "its program was ended by SIGKILL; the last it wrote: step 7"
 
 
 def test_quarantine_says_why_the_last_life_was_over() -> None:

@@ -47,6 +47,15 @@ REFUSED = {
     "copilot": line(type="session.error", data={"message": "Authentication failed with provider (HTTP 401)."}),
     "copilot none": "Error: No authentication information found.\n",
     "cline": line(type="error", message="Incorrect API key provided: dummy."),
+    # After its error it shows the conversation in a frame, with its prompt of 300 lines.
+    "openhands": line(
+        kind="ConversationErrorEvent",
+        code="AuthenticationError",
+        detail="litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API key provided.",
+    )
+    + "\n\x1b[36m╭─\x1b[0m Agent ─\n"
+    + "\x1b[36m│\x1b[0m - Embedding hardcoded auth tokens, credentials, or API keys in config \x1b[36m│\x1b[0m\n" * 300
+    + "╰──\nGoodbye!\n",
 }
 
 # What they printed when it answered 429 with the time at which the limit is lifted.
@@ -74,6 +83,11 @@ LIMITED = {
     "qwen": f"Retrying in 60s (attempt 1/10): [API Error: 429 {LIMIT}]",
     "copilot": line(type="session.error", data={"message": f"Failed; retried 5 times. Last error: 429 {LIMIT}"}),
     "cline": line(type="agent_event", event={"type": "error", "error": {"name": "Error", "message": LIMIT}}),
+    "openhands": line(
+        kind="ConversationErrorEvent",
+        code="LLMRateLimitError",
+        detail=f"litellm.RateLimitError: RateLimitError: OpenAIException - {LIMIT}",
+    ),
 }
 
 

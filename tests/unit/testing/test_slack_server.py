@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from http.client import HTTPException
+from typing import Any
 
 import pytest
 from slack_sdk import WebClient
-from slack_sdk.errors import SlackApiError
+from slack_sdk.errors import SlackApiError, SlackObjectFormationError
+from slack_sdk.models.blocks import Block
 from slack_sdk.signature import SignatureVerifier
 from slack_sdk.socket_mode import SocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 
+from lamplighter.domain.slack import messages
 from lamplighter.testing.slack_server import Broken, Limited, Lost, Refused, SlackServer, slack_server
 from lamplighter.testing.slack_shapes import APP_TOKEN, BOT_TOKEN, BOT_USER, SIGNING_SECRET, TEAM, envelope, signed
 
@@ -90,3 +93,44 @@ def test_the_library_opens_a_socket_and_acknowledges(slack: SlackServer) -> None
     finally:
         socket.close()
     assert heard[0].payload["event"]["text"] == "hello"
+
+
+def validate(blocks: list[Any]) -> None:
+    for block in Block.parse_all(blocks):
+        block.validate_json()
+        for element in getattr(block, "elements", ()):
+            element.validate_json()
+
+
+QUESTION = {"item": "itm_1", "state": "open", "kind": "needs_human", "sentence": "Which?",
+            "question": {"choices": ["red", "b" * 200], "answerable": True, "plan": False}}  # fmt: skip
+FAILURE = {"item": "itm_1", "state": "open", "kind": "failed", "sentence": "It failed." * 400, "fix": "lamp run retry",
+           "run": "run_1", "lines": ["one"] * 20}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        messages.notice(QUESTION, notice_id="n", city="town", link="https://lamp.example.org", buttons=True)["blocks"],
+        messages.notice(FAILURE, notice_id="n", city="town", link="https://lamp.example.org", buttons=True)["blocks"],
+        messages.at_work("x" * 3500, "changes files, runs commands", "slt_1", buttons=True),
+        messages.at_work("", "works", "slt_1", buttons=True),
+        messages.picker("Where?", "slt_1", {f"place-{number}": "d" * 200 for number in range(150)}),
+        messages.decided(messages.actions(QUESTION), "Answered by ann", keeps_buttons=True),
+    ],
+)
+def test_the_library_finds_our_blocks_valid(slack: SlackServer, client: WebClient, blocks: list[Any]) -> None:
+    validate(blocks)
+    posted = client.chat_postMessage(channel="C1", text="as blocks", blocks=blocks)
+    assert posted["message"]["blocks"] == blocks
+    client.chat_delete(channel="C1", ts=posted["ts"])
+    assert slack.messages["C1"] == []
+
+
+def test_the_library_finds_blocks_invalid_that_this_slack_refuses(client: WebClient) -> None:
+    too_many = messages.picker("Where?", "slt_1", {str(number): "" for number in range(100)})
+    too_many[1]["elements"][0]["options"].append(too_many[1]["elements"][0]["options"][0])
+    with pytest.raises(SlackObjectFormationError):
+        validate(too_many)
+    with pytest.raises(SlackApiError, match="invalid_blocks"):
+        client.chat_postMessage(channel="C1", text="as blocks", blocks=too_many)

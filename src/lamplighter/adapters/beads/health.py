@@ -3,15 +3,15 @@
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.processes.program import script_path
 from lamplighter.domain.city.model import City
 from lamplighter.domain.city.paths import BEADS_DIR
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class BeadStoreTrouble:
     detail: str
     advice: str

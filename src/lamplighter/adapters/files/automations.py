@@ -1,20 +1,20 @@
 """Reads `<layer>/automations/<name>/automation.toml` of every layer; reports an unreadable file and goes on."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lamplighter.adapters.files.toml import text_of
 from lamplighter.domain.automations.layers import Definitions, Found, Layer, Override, resolve
 from lamplighter.kit import toml_text
+from lamplighter.kit.records import record
 
 FOLDER = "automations"
 FILE = "automation.toml"
 LARGEST_FILE = 1_000_000
 
 
-@dataclass(frozen=True)
+@record
 class LayerDirectory:
     """A formula layer on disk; `rig` is set for a layer of a rig."""
 

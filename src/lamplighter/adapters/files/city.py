@@ -2,12 +2,12 @@
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.files.city_id import RUNTIME, city_id_text, read_city_id
 from lamplighter.kit.errors import NotFound, Unavailable, UsageError
 from lamplighter.kit.ids import IdSource
+from lamplighter.kit.records import record
 
 CITY_FILE = "city.toml"
 
@@ -67,7 +67,7 @@ needs = ["build", "test"]
 """
 
 
-@dataclass(frozen=True)
+@record
 class CityPaths:
     root: Path
 

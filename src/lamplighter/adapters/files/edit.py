@@ -2,7 +2,6 @@
 
 import codecs
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.adapters.files.atomic import write_atomically
@@ -13,12 +12,13 @@ from lamplighter.domain.city.tree import KeyPath, Place, Table
 from lamplighter.domain.city.variables import rig_of
 from lamplighter.kit.errors import Conflict, NotFound
 from lamplighter.kit.nearest import did_you_mean, full_stop
+from lamplighter.kit.records import record
 
 OWN_LAYERS = frozenset({"city", "fragment"})
 CITY_FILE = "city.toml"
 
 
-@dataclass(frozen=True)
+@record
 class Edit:
     """A file as it was and as it should be."""
 

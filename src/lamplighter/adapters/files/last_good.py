@@ -12,7 +12,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from lamplighter.adapters.files.city import CityPaths
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock, rfc3339
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class NoLastGood(LampError):
     """There is no configuration to fall back on; the message is empty if none was ever kept."""
 
 
-@dataclass(frozen=True)
+@record
 class LastGood:
     """The kept texts by path, the digest of all sources at that time, and when and by which program version."""
 
@@ -49,7 +49,7 @@ class LastGood:
     program: str
 
 
-@dataclass(frozen=True)
+@record
 class Rejected:
     """Why the daemon last rejected the files; `readable` if it could read them and refused them all the same."""
 
@@ -57,7 +57,7 @@ class Rejected:
     readable: bool
 
 
-@dataclass(frozen=True)
+@record
 class ConfigFiles:
     """Keeps accepted configurations and notes rejected ones; a failure to write is logged, not raised."""
 

@@ -3,9 +3,10 @@
 import re
 import tomllib
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lamplighter.domain.city.tree import KeyPath
+from lamplighter.kit.records import record
 
 _PIECE = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}'
@@ -19,7 +20,7 @@ _PIECE = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@record
 class Pair:
     """The offsets of a key and its value: `end` is after the line break, `table` the header above it."""
 
@@ -30,7 +31,7 @@ class Pair:
     end: int
 
 
-@dataclass(frozen=True)
+@record
 class Layout:
     lines: dict[KeyPath, int] = field(default_factory=dict)
     pairs: dict[KeyPath, Pair] = field(default_factory=dict)

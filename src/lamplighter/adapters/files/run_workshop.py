@@ -19,6 +19,7 @@ from lamplighter.adapters.files.workshop import with_own
 from lamplighter.adapters.processes.child import Call, Output, run_child_here
 from lamplighter.domain.city.model import City
 from lamplighter.domain.city.run_plan import SHELL, CannotRun, RunPlan, run_environment
+from lamplighter.domain.runs import tracing
 from lamplighter.domain.runs.prompt import Handed, completion_id, prompt
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.logins import home_of, key_of
@@ -250,6 +251,7 @@ def _must_be_free(called: Invocation, order: RunOrder) -> None:
 
 def _own(order: RunOrder, folder: Path) -> dict[str, str]:
     own = {
+        **tracing.variables(order.trigger),
         **order.env,
         "LAMP_RUN_ID": order.run,
         "LAMP_AUTOMATION": order.automation,

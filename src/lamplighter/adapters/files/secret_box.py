@@ -6,12 +6,12 @@ import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from lamplighter.adapters.files.secrets import kept, put, read_private
 from lamplighter.domain.secrets import KeyUnusable, Sealed, SecretLocked
+from lamplighter.kit.records import record
 
 KEY_FILE = "secret.key"
 VARIABLE = "LAMP_SECRET_KEY"
@@ -20,7 +20,7 @@ NONCE_BYTES = 12
 _KEY = re.compile(r"[0-9a-fA-F]{64}")
 
 
-@dataclass(frozen=True)
+@record
 class KeyedBox:
     """`runtime` is the city's `.gc`, `city` its id; the first key seals, every one opens."""
 

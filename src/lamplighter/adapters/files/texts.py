@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lamplighter.adapters.files.questions import PARTIAL, Answers, ask
+from lamplighter.kit.records import record
 
 
 class Texts(Protocol):
@@ -57,7 +58,7 @@ class DiskTexts:
         return Path(ask(self.answers, "resolved", path))
 
 
-@dataclass(frozen=True)
+@record
 class KeptTexts:
     """Files kept at an earlier time; the disk is not read."""
 

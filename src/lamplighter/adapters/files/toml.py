@@ -3,18 +3,18 @@
 import codecs
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lamplighter.adapters.files.layout import layout_of
 from lamplighter.domain.city.tree import KeyPath, Problem
 from lamplighter.kit import toml_text
+from lamplighter.kit.records import record
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 
 
-@dataclass(frozen=True)
+@record
 class Document:
     """A parsed file; `lines` finds the line of a key."""
 

@@ -16,6 +16,7 @@ from lamplighter.domain.city.limits import plain_name
 from lamplighter.domain.city.paths import Remote, from_city, inside, remote
 from lamplighter.domain.city.tree import Findings, Place, Problem, Table
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.records import record
 
 CACHE = ".gc/topologies"
 LOCK = "topology.lock"
@@ -29,7 +30,7 @@ class Fetch(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True)
+@record
 class Pin:
     """One line of the lock file: what was fetched."""
 

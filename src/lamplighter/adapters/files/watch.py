@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 
 from watchfiles import Change, awatch
@@ -147,11 +148,12 @@ class _Filter:
         self._roots = {str(path) for path in sources.directories}
         self._exact = {str(path) for path in sources.files} | self._roots
         self._above = {str(parent) for path in (*sources.files, *sources.directories) for parent in path.parents}
+        self.lets_pass = lru_cache(maxsize=256)(self._lets_pass)  # a busy database names the same file all the time
 
     def __call__(self, _change: Change, path: str) -> bool:
         return self.lets_pass(path)
 
-    def lets_pass(self, path: str) -> bool:
+    def _lets_pass(self, path: str) -> bool:
         if not counts(Path(path).name):
             return False
         if path in self._exact or path in self._above:

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from lamplighter.adapters.files import conversations
@@ -18,11 +18,12 @@ from lamplighter.domain.sessions.model import NOTHING, SessionSpec
 from lamplighter.domain.sessions.presets.model import Place, Preset
 from lamplighter.domain.sessions.resuming import may_go_on
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.records import record
 
 _OWN = "lamp"
 
 
-@dataclass(frozen=True)
+@record
 class FileWorkshop:
     """`runtime` is the city's `.gc`; `env` is that of the process that starts sessions."""
 

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -23,6 +22,7 @@ from lamplighter.kit import descriptors
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import LampError, Unavailable
 from lamplighter.kit.kept_back import KEPT_BACK
+from lamplighter.kit.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Output(Enum):
     """All of standard output, or TooMuchOutput; and, separately, the end of standard error."""
 
 
-@dataclass(frozen=True)
+@record
 class Call:
     """`work_dir` None is the current directory of this process.
 
@@ -62,7 +62,7 @@ class Call:
     ends_helpers: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Ended:
     """`exit_code` is the negative signal number for a child that a signal killed."""
 

@@ -8,13 +8,14 @@ from datetime import timedelta
 from lamplighter.adapters.processes.table import Process
 from lamplighter.adapters.processes.tree import ProcessTable, end_all, members
 from lamplighter.kit.clock import Clock
+from lamplighter.kit.records import record
 from lamplighter.kit.tasks import spawn
 from lamplighter.ports.sessions import GRACE
 
 AFTER = timedelta(seconds=1)  # listing all processes costs more than a start, and starts come first
 
 
-@dataclass(frozen=True)
+@record
 class _OfStarts:
     ids: frozenset[str]
 

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,17 +14,18 @@ from lamplighter.adapters.processes.child import (
     run_child_here,
 )
 from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.kit.records import record
 
 CALL_SECONDS = 30.0
 
 
-@dataclass(frozen=True)
+@record
 class Limits:
     call_seconds: float = CALL_SECONDS
     longest_output: int = LONGEST_OUTPUT
 
 
-@dataclass(frozen=True)
+@record
 class Answer:
     exit_code: int
     output: bytes
@@ -33,7 +33,7 @@ class Answer:
     """The end of what it wrote to standard error."""
 
 
-@dataclass(frozen=True)
+@record
 class Program:
     """Runs in `directory` with `env`. `setting` is the setting in city.toml that names the program."""
 

@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
 from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSION_ID
 from lamplighter.kit import descriptors
+from lamplighter.kit.records import record
 
 ENV_CHILD_ID = "LAMP_CHILD_ID"
 """Holds the id of the call whose child the process descends from; see adapters/processes/child.py."""
@@ -20,7 +20,7 @@ _PS_LIMIT_S = 10
 _PART = 65536
 
 
-@dataclass(frozen=True)
+@record
 class Identity:
     """Identifies one process for ever: pids are reused, and start times begin anew with every boot."""
 
@@ -29,7 +29,7 @@ class Identity:
     boot: str
 
 
-@dataclass(frozen=True)
+@record
 class Process:
     pid: int
     parent: int

@@ -4,13 +4,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 from lamplighter.adapters.processes.table import Identity, Process, all_processes, identity_of, on_linux
 from lamplighter.adapters.processes.watch import all_ended
 from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.records import record
 
 _KILL_ROUNDS = 5
 _KILL_WAIT = timedelta(seconds=2)
@@ -22,7 +22,7 @@ class Marked(Protocol):
     def on(self, process: Process) -> bool: ...
 
 
-@dataclass(frozen=True)
+@record
 class Marks:
     """Recognises a session's processes by their environment: the id of this start, or its name in this city."""
 

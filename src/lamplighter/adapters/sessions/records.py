@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from lamplighter.domain.sessions.meta import ENV_CITY_ID, ENV_SESSION, ENV_SESSI
 from lamplighter.domain.sessions.model import NOTHING, SessionName, SessionSpec, session_name
 from lamplighter.kit import descriptors, json_text
 from lamplighter.kit.errors import Unavailable
+from lamplighter.kit.records import record
 from lamplighter.ports.sessions import ProviderUnavailable, SessionAlive, SessionUnknown
 
 _RECORD = "record.json"
@@ -27,7 +28,7 @@ _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 _Stamp = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
+@record
 class Record:
     """One start of a session, as it was requested."""
 

@@ -2,18 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.city.sections import Destination
-from lamplighter.domain.delivery.effects import Absent, Answer, CannotAsk, Found
+from lamplighter.domain.delivery.effects import Answer, Found
 from lamplighter.domain.slack import messages
 from lamplighter.ports.messenger import Message
-from lamplighter.ports.slack import Method, SlackCalls, SlackLimited, SlackRefused
-
-AROUND = timedelta(minutes=2)
-LOOKED_AT, PAGES = 200, 10
-"""How many messages are asked for at once, and how often."""
+from lamplighter.ports.slack import NOT_ASKED, Method, SlackCalls, SlackLimited, SlackRefused, find
 
 
 @dataclass(frozen=True)
@@ -42,37 +38,15 @@ class SlackNotices:
         team, token, _ = await self.workspace(destination.team)
         try:
             channel = await self._channel(destination, token)
-            found = await self._found(channel, token, message.id, since)
+            found = await find(self.calls, token, channel, ("notice", message.id), since)
         except SlackLimited:
             raise
         except SlackRefused:
-            return CannotAsk()
-        return Found({"team": team, "channel": channel, "ts": found.ts}) if isinstance(found, _Seen) else found
-
-    async def _found(self, channel: str, token: str, notice: str, since: datetime) -> "_Seen | Absent | CannotAsk":
-        args = {
-            "channel": channel, "oldest": f"{(since - AROUND).timestamp():.6f}", "limit": LOOKED_AT,
-            "include_all_metadata": "true",
-        }  # fmt: skip
-        for _ in range(PAGES):
-            said = await self.calls.call(Method.HISTORY, token, args)
-            for one in said.get("messages", ()):
-                payload = (one.get("metadata") or {}).get("event_payload") or {}
-                if payload.get("notice") == notice:
-                    return _Seen(str(one.get("ts", "")))
-            cursor = (said.get("response_metadata") or {}).get("next_cursor")
-            if not said.get("has_more") or not cursor:
-                return CannotAsk() if said.get("has_more") else Absent()
-            args["cursor"] = cursor
-        return CannotAsk()
+            return NOT_ASKED
+        return Found({"team": team, "channel": channel, "ts": found}) if isinstance(found, str) else found
 
     async def _channel(self, destination: Destination, token: str) -> str:
         if destination.kind == "slack_channel":
             return destination.channel
         said = await self.calls.call(Method.OPEN_DM, token, {"users": destination.user})
         return str(said["channel"]["id"])
-
-
-@dataclass(frozen=True)
-class _Seen:
-    ts: str

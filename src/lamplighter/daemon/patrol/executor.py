@@ -22,7 +22,7 @@ from lamplighter.domain.sessions.actions import (
     Stop,
     StopReason,
 )
-from lamplighter.domain.sessions.crashes import end_cause
+from lamplighter.domain.sessions.crashes import end_cause, signal_name
 from lamplighter.domain.sessions.idle import draining
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.outlook import pool_of
@@ -236,7 +236,9 @@ class ActionExecutor:
             return True
         payload = {"session": action.session, "session_id": action.session_id, "exit_status": action.exit_status,
                    "output": text[-TAIL:]}  # fmt: skip
-        told = (self.patrol_history.event("agent.crashed", action.agent, text[-TAIL:], payload),) if text else ()
+        by = signal_name(action.exit_status)
+        message = text[-TAIL:] if by is None else f"ended by {by}; what it wrote last:\n{text[-TAIL:]}"
+        told = (self.patrol_history.event("agent.crashed", action.agent, message, payload),) if text else ()
         self.patrol_history.ended(action.session, end, wished=False, events=told)
         if action.session_id:
             self.patrol_history.noted(action.session, crash_noted=action.session_id)

@@ -14,7 +14,7 @@ from lamplighter.domain.automations.policies import CatchUpMode
 from lamplighter.domain.city.run_plan import spoken_to
 from lamplighter.domain.delivery.outbox import Item
 from lamplighter.domain.runs.model import MESSAGE, Run, RunState, Stage
-from lamplighter.domain.runs.target import Ask, Target, resolve, settle
+from lamplighter.domain.runs.target import Ask, Target, settle
 from lamplighter.domain.sessions.logins import GiveUp, Go, Login, Wait, Waiting
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.clock import Clock
@@ -24,7 +24,7 @@ from lamplighter.kit.records import changed
 from lamplighter.ports.artifacts import ArtifactStore
 from lamplighter.ports.selector import Selector
 from lamplighter.ports.sessions import Speaks
-from lamplighter.services import configurations, outbox
+from lamplighter.services import outbox
 from lamplighter.services.context import Context, acting
 from lamplighter.services.runs import artifacts, enriching, executing, review, turns
 from lamplighter.services.runs.bounds import Bounds, most_of
@@ -60,8 +60,7 @@ class AgentHandlers:
             return
         if await self._must_wait_for_agent(item, row):
             return
-        target = await self._target(item, row)
-        before = await self.store.read(executing.before_start, target, row)
+        target, before = await self._target(item, row)
         if before.rig is not None and not self.active.holds(before.rig):
             await self.store.transact(executing.hand_on, item, target, before.rig, ctx=self._context())
             return
@@ -141,26 +140,33 @@ class AgentHandlers:
         if node not in {None, self.worker.me.node}:
             await self.store.transact(outbox.later, item, now + ELSEWHERE, now)
             return
-        if not self.worker.holds(run):
+        if not self.worker.holds(run) and not self.worker.has_released(run):
             await self.agents.release(run)
         await self.store.transact(outbox.done, item, self.clock.now())
 
-    async def _target(self, item: Item, row: Run) -> Target:
+    async def _target(self, item: Item, row: Run) -> tuple[Target, executing.BeforeStart]:
+        target = await self._settled(item, row)
+        if target is None:
+            action = review.snapshots_of(row).action
+            if not isinstance(action, AgentAction):
+                raise TypeError(f"run {row.id} has no agent action")
+            wish = executing.wish_of(action)
+            found = await self.store.read(executing.look_up, wish, row)
+            if isinstance(found.target, Ask):
+                payload: Mapping[str, Any] = await self.store.read(enriching.work_of, row)
+                target = settle(wish, found.known, await self.selector.select(payload, found.target.candidates))
+            else:
+                target = found.target
+            if found.before is not None:
+                return target, found.before
+        return target, await self.store.read(executing.before_start, target, row)
+
+    async def _settled(self, item: Item, row: Run) -> Target | None:
+        """The target of a run that was handed on or goes on with another one."""
         told = item.payload.get("target")
         if told is not None:
             return executing.target_told(told)
-        if row.continues is not None and (same := await self.store.read(turns.target_of, row)) is not None:
-            return same
-        action = review.snapshots_of(row).action
-        if not isinstance(action, AgentAction):
-            raise TypeError(f"run {row.id} has no agent action")
-        wish = executing.wish_of(action)
-        known = await self.store.read(configurations.candidates)
-        found = resolve(wish, known)
-        if isinstance(found, Ask):
-            payload: Mapping[str, Any] = await self.store.read(enriching.payload_of, row.id)
-            found = settle(wish, known, await self.selector.select(payload, found.candidates))
-        return found
+        return None if row.continues is None else await self.store.read(turns.target_of, row)
 
     def _context(self) -> Context:
         return acting(self.worker.me.actor, self.clock.now(), self.ids)

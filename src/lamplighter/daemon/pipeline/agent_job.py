@@ -20,6 +20,7 @@ from lamplighter.domain.runs.job import (
 from lamplighter.domain.runs.model import MESSAGE, Run
 from lamplighter.domain.runs.verdict import Asks, Fail, Leave, SessionSeen, TimeOut
 from lamplighter.domain.runs.verify import Checked
+from lamplighter.domain.sessions.presets.troubles import Heard
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.records import changed
 from lamplighter.ports.sessions import GRACE
@@ -63,12 +64,13 @@ class AgentSteps:
     async def follow(self, work: Work) -> Message:
         """Watch the session until it is judged, or until a message arrives: that is how a completed run ends."""
         agents, row = self.agents, work.row
-        now = await self._fresh(work)  # taken before this was the step that is told of it
+        known = await agents.known(row)
+        now = known.row  # taken before this was the step that is told of it
         if now is not None and not now.ended and now.taken_by is not None:
             return TakenByPerson()
-        if await agents.is_to_be_told(row):
+        if known.is_to_be_told:
             return await self._tell(work)
-        transcript = await agents.transcript(row, work.plan)
+        transcript = agents.transcript(row, work.plan, known.reached)
         seen = await agents.look_for_status(row, work.wake)
         while isinstance(judged := await agents.judge(row, transcript, seen), Leave):
             await agents.pause(row, work.wake)
@@ -76,9 +78,11 @@ class AgentSteps:
             if work.inbox:
                 return work.inbox.popleft()
             seen = await agents.look_for_status(row, work.wake)
-        return await self._judged(work, judged, seen)
+        return await self._judged(work, judged, seen, transcript.heard)
 
-    async def _judged(self, work: Work, judged: Fail | TimeOut | Asks, seen: SessionSeen) -> Message:
+    async def _judged(
+        self, work: Work, judged: Fail | TimeOut | Asks, seen: SessionSeen, heard: Heard | None
+    ) -> Message:
         agents, row, fresh = self.agents, work.row, await self._fresh(work)
         if fresh is None or fresh.ended:
             return RunEnded.of(fresh)
@@ -88,7 +92,7 @@ class AgentSteps:
             return Claimed()
         if isinstance(judged, Fail) and await agents.may_be_told(row, work.plan, judged):
             return await self._tell(work)
-        work.ending = await agents.ending(row, judged, seen)
+        work.ending = await agents.ending(row, judged, seen, heard)
         return Over()
 
     async def _tell(self, work: Work) -> Message:
@@ -119,7 +123,7 @@ class AgentSteps:
         until = agents.clock.monotonic() + review.LAST_WORDS.total_seconds()
         while await agents.last_words(work.run, until, work.wake):
             work.wake.clear()
-        await agents.stop(work.run)
+        await agents.stop(work.run, plan=work.plan)
         crash_point(CrashPoint.VERIFY_BEFORE_COMMAND)
         automation = review.snapshots_of(fresh)
         place = await agents.places.verified_at(fresh)
@@ -148,7 +152,8 @@ class AgentSteps:
             await self.commands.runner.stop(work.run + SETUP, grace=timedelta(0))
             await self.commands.runner.stop(verify_key(work.run, work.row.round), grace=timedelta(0))
         told = isinstance(work.cause, ToldToStop)
-        tail = await self.agents.stop(work.run, grace=grace(self.commands.active) if told else GRACE)
+        patience = grace(self.commands.active) if told else GRACE
+        tail = await self.agents.stop(work.run, grace=patience, plan=work.plan)
         if told:
             work.ending = interrupted(STOPPED, command_ends.clean(tail))
 

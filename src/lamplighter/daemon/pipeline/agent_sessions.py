@@ -32,7 +32,6 @@ from lamplighter.domain.runs.verdict import (
 from lamplighter.domain.runs.verify import Checked
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.asking import asked_last
-from lamplighter.domain.sessions.circles import Circle
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.presets.lines import plain, without_escapes
 from lamplighter.domain.sessions.presets.troubles import Heard, Trouble, TroubleKind
@@ -50,7 +49,7 @@ from lamplighter.services.runs import budgets, circling, executing, finalizing, 
 from lamplighter.services.slack.conversing import is_free, replied
 from lamplighter.store.run_days import day_named
 from lamplighter.store.sessions import SessionEnd, SessionRow
-from lamplighter.store.tx import Store
+from lamplighter.store.tx import Store, Tx
 
 LOOK_EVERY = timedelta(milliseconds=500)
 STATUS_WAIT = timedelta(seconds=2)
@@ -225,8 +224,9 @@ class AgentRuns:
         found = await self.store.read(budgets.over, row.automation_id, automation, rules, now)
         return None if found is None else Fail(found.reason, found.message, stop_session=True)
 
-    async def is_to_be_told(self, row: Run) -> bool:
-        return await self.store.read(circling.is_to_be_told, row)
+    async def known(self, row: Run) -> "Known":
+        """What is on record of a run whose session is to be followed."""
+        return await self.store.read(_known_of, row)
 
     async def may_be_told(self, row: Run, plan: RunPlan | None, judged: Fail) -> bool:
         """Whether an agent that goes round in circles is told so, once, and goes on; that is then on record."""
@@ -265,13 +265,15 @@ class AgentRuns:
             most = min(max(left, timedelta(0)), LOOK_EVERY)
         await self.clock.wait(wake, at_most=most)
 
-    async def ending(self, row: Run, verdict: Fail | TimeOut | Asks, seen: SessionSeen) -> review.Ending:
+    async def ending(
+        self, row: Run, verdict: Fail | TimeOut | Asks, seen: SessionSeen, heard: Heard | None
+    ) -> review.Ending:
         tail = await self.tail(row.id)
         started = row.started_at
         took = None if started is None else self.clock.now() - started
         ending = replace(finalizing.ending_of(verdict), exit_code=seen.exit_status, output_tail=tail, duration=took)
         if isinstance(verdict, Fail) and verdict.reason in _BY_OUTPUT:
-            explained = await self.logins.explained(row, ending, tail)
+            explained = await self.logins.explained(row, ending, tail, heard)
             return replied(explained) if is_free(row) else explained
         return ending
 
@@ -295,16 +297,14 @@ class AgentRuns:
         said = without_escapes(await self.sessions.peek(SessionName(run), TAIL_LINES))
         return (await self.active.secrets.mask())(said)[-TAIL:].replace("\0", "\ufffd")
 
-    async def transcript(self, row: Run, plan: RunPlan | None) -> Transcript:
+    def transcript(self, row: Run, plan: RunPlan | None, reached: transcripts.Reached) -> Transcript:
         session = row.session_id or ""
-        position = await self.store.read(lambda tx: tx.transcripts.position(session))
         heard = None if plan is None else Heard(plan.preset)
         parse = plain if heard is None else heard.parse
         spent = Spent(row.tokens or 0, row.cost)
         return Transcript(
-            self.store, self.clock, self.sessions, parse, row.id, session, SessionName(row.id), position or 0,
-            spent, heard, self.active.secrets, self._today,
-            await self.store.read(transcripts.circle, session) if position else Circle(),
+            self.store, self.clock, self.sessions, parse, row.id, session, SessionName(row.id), reached.position,
+            spent, heard, self.active.secrets, self._today, reached.circle,
         )  # fmt: skip
 
     def _today(self) -> str:
@@ -328,18 +328,19 @@ class AgentRuns:
         await self.stop(run, grace=grace)
         await self.free(run)
 
-    async def stop(self, run: str, *, grace: timedelta = GRACE) -> str:
+    async def stop(self, run: str, *, grace: timedelta = GRACE, plan: RunPlan | None = None) -> str:
         """End the session with its process tree and record its end; returns the tail of its output. May be repeated.
 
-        Raises StopFailed, Unavailable.
+        `plan` spares looking for it once more. Raises StopFailed, Unavailable.
         """
         name = SessionName(run)
-        row = await self.store.read(lambda tx: tx.runs.get(run))
+        row, reached = await self.store.read(_known, run)
         seen = await self.sessions.see(name)
         if row is not None and row.session_id is None and seen is not None and not _never_ran(seen):
             row = await self._on_record(row, seen, Place(Path(), "unknown", "found after its run had ended"))
         if row is not None and row.session_id is not None and seen is not None:
-            await self._read_to_the_end(row)
+            plan = plan or await self.plans.plan_if_any(row)
+            await self.transcript(row, plan, reached).read(to_the_end=True)
         tail = await self.tail(run) if seen is not None else ""
         crash_point(CrashPoint.SESSION_BEFORE_STOP)
         await self.sessions.stop(name, grace=grace)
@@ -356,10 +357,6 @@ class AgentRuns:
         await asyncio.to_thread(self.workshop.forget, run)  # first, so that no token is in what the worktree keeps
         if row is not None:
             await self.places.leave(row, is_open=is_open)
-
-    async def _read_to_the_end(self, row: Run) -> None:
-        transcript = await self.transcript(row, await self.plans.plan_if_any(row))
-        await transcript.read(to_the_end=True)
 
     async def tidy(self, held: frozenset[str], *, before: datetime) -> None:
         """Release sessions whose run is gone or ended by `before` and not in `held`: their worker died in between.
@@ -393,6 +390,25 @@ class AgentRuns:
                             wake.set()
 
             self._listening = spawn(hear(), name="run sessions")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is on record of a run as it is begun to be followed."""
+
+    row: Run | None
+    is_to_be_told: bool
+    """That it goes round in circles: a process died before it could do so."""
+    reached: transcripts.Reached
+
+
+def _known_of(tx: Tx, row: Run) -> Known:
+    return Known(tx.runs.get(row.id), circling.is_to_be_told(tx, row), transcripts.reached(tx, row.session_id or ""))
+
+
+def _known(tx: Tx, run: str) -> tuple[Run | None, transcripts.Reached]:
+    row = tx.runs.get(run)
+    return row, transcripts.reached(tx, row.session_id) if row is not None and row.session_id else transcripts.Reached()
 
 
 _BY_OUTPUT = frozenset({"no_completion", *TroubleKind})

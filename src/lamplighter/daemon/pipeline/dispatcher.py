@@ -21,6 +21,7 @@ from lamplighter.services import outbox
 from lamplighter.services.context import acting
 from lamplighter.services.runs import review
 from lamplighter.store.errors import StoreUnavailable
+from lamplighter.store.outbox import LATER
 from lamplighter.store.outbox import TOPIC as OUTBOX
 from lamplighter.store.tx import Store
 
@@ -28,6 +29,7 @@ CLAIM_AT_ONCE = 50
 HANDLE_AT_ONCE = 64
 POLL = timedelta(seconds=10)
 HELD_BACK = timedelta(seconds=1)
+SOON = timedelta(seconds=2)
 HUNG_EVERY = timedelta(seconds=60)
 
 
@@ -53,13 +55,14 @@ class Dispatcher:
     _added: bool = False
     """An item was added since the last tick: it is probably due, so the next tick claims without looking first."""
     _taken: bool = True
-    """Leases were voided, as after a process died, or runs were ended by others: there may be runs to adopt."""
+    """Leases were voided, as after a process died: there may be runs to adopt."""
     _adopted: float | None = None
     _hung_looked: float | None = None
     _loop: "asyncio.Task[None] | None" = None
 
     def listen(self, waker: Waker) -> None:
         waker.watch((OUTBOX,), self._item_added, self)
+        waker.watch((LATER,), self._item_waits, self)
         waker.watch((review.TAKEN,), self._somebody_died, self)
 
     async def loop(self) -> None:
@@ -169,6 +172,11 @@ class Dispatcher:
     def _item_added(self) -> None:
         self._added = True
         self.wake.set()
+
+    def _item_waits(self) -> None:
+        """Look when it is due, unless something is due before that anyway."""
+        if self._next is None or self._next - self.clock.now() > SOON:
+            self.wake.set()
 
     def _somebody_died(self) -> None:
         self._taken = True

@@ -76,8 +76,8 @@ class Handlers:
         return True
 
     async def stop(self) -> None:
-        """Cut short what could take long and may be repeated: notices to destinations that hang."""
-        await self.notices.stop()
+        """Cut short what could take long and may be repeated: what goes to destinations that hang."""
+        await asyncio.gather(self.notices.stop(), *([] if self.slack is None else [self.slack.stop()]))
 
     async def _dispatch(self, item: Item, kind: ItemKind) -> None:  # noqa: C901  a table of kinds
         match kind:
@@ -124,7 +124,15 @@ class Handlers:
 
     async def _deliver(self, item: Item) -> None:
         ctx = acting(self.worker.me.actor, self.clock.now(), self.ids)
-        await self.store.transact(processing.process, item, rules=self.active.rules, ctx=ctx)
+        try:
+            await self.store.transact(processing.process, item, rules=self.active.rules, ctx=ctx)
+        except (NotClaimed, StoreUnavailable):
+            raise
+        except Exception as error:
+            if len(processing.deliveries_of(item)) == 1:
+                raise
+            log.get().warning("deliveries.apart", item=item.id, exc_info=error)
+            await self.store.transact(processing.process_each, item, ctx)
 
     async def _start(self, item: Item) -> None:
         now, bounds = self.clock.now(), None

@@ -4,14 +4,13 @@ Every destination has places of its own. A notice that finds none is put off, wi
 so that a destination which hangs delays its own notices and nothing else.
 """
 
-import asyncio
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.daemon.pipeline.under_way import UnderWay
 from lamplighter.domain.city.sections import Destination
 from lamplighter.domain.delivery.effects import Answer, Effect
 from lamplighter.domain.delivery.outbox import Item
@@ -28,34 +27,6 @@ from lamplighter.services.inbox.telling import Telling
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.tx import Store
 
-LAST_GRACE = timedelta(seconds=2)
-"""How long notices under way may take when the process stops."""
-LONGEST_WAIT = timedelta(minutes=1)
-
-
-@dataclass
-class Places:
-    """The notices under way to each destination, and how many were put off since it last had none under way."""
-
-    busy: Counter[str] = field(default_factory=Counter)
-    put_off: Counter[str] = field(default_factory=Counter)
-
-    def full(self, destination: str, most: int) -> timedelta | None:
-        """How long a notice waits that finds all places taken, longer for each that waits already; else None."""
-        if self.busy[destination] < max(most, 1):
-            return None
-        self.put_off[destination] += 1
-        return min(timedelta(seconds=1 + self.put_off[destination] // max(most, 1)), LONGEST_WAIT)
-
-    def take(self, destination: str) -> None:
-        self.busy[destination] += 1
-
-    def leave(self, destination: str) -> None:
-        self.busy[destination] -= 1
-        if not self.busy[destination]:
-            del self.busy[destination]
-            self.put_off.pop(destination, None)
-
 
 @dataclass(frozen=True)
 class NoticeSender:
@@ -65,17 +36,10 @@ class NoticeSender:
     active: ActiveConfig
     messenger: Messenger
     actor: str
-    places: Places = field(default_factory=Places)
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    _sending: set["asyncio.Task[None]"] = field(default_factory=set)
+    under_way: UnderWay = field(default_factory=UnderWay)
 
     async def stop(self) -> None:
-        """Let the notices under way finish within LAST_GRACE; the rest is sent again after the next start."""
-        self.stopping.set()
-        if self._sending:
-            _, left = await asyncio.wait(set(self._sending), timeout=LAST_GRACE.total_seconds())
-            for task in left:
-                task.cancel()
+        await self.under_way.stop()
 
     async def send(self, item: Item) -> None:
         notice = await self.store.read(lambda tx: tx.notices.get(item.payload["notice"]))
@@ -92,27 +56,14 @@ class NoticeSender:
             why = f"{disabled.why} `lamp notify test {destination.name}` tries it again."
             await self.store.transact(telling.not_sent, item, notice, why, permanent=True, ctx=self._context())
             return
-        wait = self.places.full(destination.name, self.active.city.workers.notify)
-        if wait is not None or self.stopping.is_set():
-            await self._later(item, wait or timedelta(0))
+        wait = self.under_way.must_wait(destination.name, self.active.city.workers.notify)
+        if wait is not None:
+            await self._later(item, wait)
             return
-        self.places.take(destination.name)
         try:
-            await self._sent(item, destination, notice)
-        finally:
-            self.places.leave(destination.name)
-
-    async def _sent(self, item: Item, destination: Destination, notice: Notice) -> None:
-        sending = asyncio.create_task(self._once(destination, notice), name=f"notice {notice.id}")
-        self._sending.add(sending)
-        sending.add_done_callback(self._sending.discard)
-        try:
-            await sending
-        except asyncio.CancelledError:
-            if not (self.stopping.is_set() and sending.cancelled()):
-                raise
-            await self._later(item, timedelta(0))
-            return
+            if not await self.under_way.done(destination.name, self._once(destination, notice)):
+                await self._later(item, timedelta(0))
+                return
         except StoreUnavailable:
             raise
         except LampError as error:

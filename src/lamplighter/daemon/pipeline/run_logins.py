@@ -9,7 +9,7 @@ from lamplighter.domain.city.run_plan import CannotRun, RunPlan
 from lamplighter.domain.runs.model import Run
 from lamplighter.domain.sessions import logins
 from lamplighter.domain.sessions.logins import GiveUp, Go, Login, LoginState, Wait, Waiting
-from lamplighter.domain.sessions.presets.troubles import TroubleKind, recognise
+from lamplighter.domain.sessions.presets.troubles import Heard, TroubleKind, recognise
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
@@ -99,12 +99,17 @@ class RunLogins:
         if await asyncio.to_thread(self.workshop.asked, self.active.city, plan) is False:
             raise NotSignedIn(plan.preset.title, self._refused(seen, "It is not signed in."))
 
-    async def explained(self, row: Run, ending: review.Ending, tail: str) -> review.Ending:
-        """The ending with its reason, if the program says that its login or a limit kept it from working."""
+    async def explained(self, row: Run, ending: review.Ending, tail: str, heard: Heard | None) -> review.Ending:
+        """The ending with its reason, if the program says that its login or a limit kept it from working.
+
+        `heard` has followed all that it printed; `tail` is the end of it.
+        """
         plan = await self.plans.plan_if_any(row)
         if plan is None:
             return ending
-        trouble = recognise(plan.preset, tail, ending.exit_code, self.clock.now(), self.active.rules.zone)
+        now, zone = self.clock.now(), self.active.rules.zone
+        trouble = None if heard is None else heard.trouble(now, zone)
+        trouble = trouble or recognise(plan.preset, tail, ending.exit_code, now, zone)
         seen = None if trouble is None else await self._login(plan)
         if trouble is None or seen is None:
             return ending

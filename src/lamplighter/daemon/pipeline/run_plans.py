@@ -24,11 +24,18 @@ class RunPlans:
 
         Raises CannotRun, also for a secret that is not there or cannot be opened.
         """
-        chosen = await self.store.read(planning.chosen, row)
+        chosen = None if row.configuration is None else await self.store.read(planning.chosen, row)
         # In a thread: it searches PATH for programs, and PATH may include slow disks.
-        plan = await asyncio.to_thread(
-            planning.plan_of, self.active.city, row, chosen, self.workshop.installed, instead=instead
-        )
+        try:
+            plan = await asyncio.to_thread(
+                planning.plan_of, self.active.city, row, chosen, self.workshop.installed, instead=instead
+            )
+        except CannotRun as error:
+            if error.reason != "program_missing":
+                raise
+            raise CannotRun(
+                error.reason, f"{error.message} {error.hint}"
+            ) from error  # trying again alone mends nothing
         try:
             return replace(plan, env=await self.active.secrets.opened(plan.env))
         except (SecretUnknown, SecretLocked) as error:

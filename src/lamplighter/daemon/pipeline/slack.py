@@ -1,14 +1,20 @@
 """What is done in Slack from the outbox: queued calls, people who were not known, threads that are told on."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.daemon.pipeline.under_way import UnderWay
+from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.delivery.effects import Absent, Answer, CannotAsk, Effect, Found
 from lamplighter.domain.delivery.outbox import Item, ItemKind
-from lamplighter.domain.slack.events import Said, Stop
+from lamplighter.domain.inbox.notices import link_of
+from lamplighter.domain.slack import messages
+from lamplighter.domain.slack.events import Said, Stop, with_files
+from lamplighter.domain.slack.markdown import shown
 from lamplighter.domain.slack.messages import parts
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
@@ -17,20 +23,28 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.records import changed
 from lamplighter.kit.shapes import from_json
 from lamplighter.ports.messenger import NotTaken
-from lamplighter.ports.slack import Dial, Method, SlackCalls, SlackRefused
+from lamplighter.ports.slack import NOT_ASKED, Dial, Method, SlackCalls, SlackRefused, find
 from lamplighter.services import effects, outbox
 from lamplighter.services.context import Configured, Context, acting
-from lamplighter.services.slack import conversing, pressing, stopping, telling
+from lamplighter.services.slack import conversing, opening, pressing, stopping, telling
 from lamplighter.services.slack.installing import SlackUnknown
-from lamplighter.services.slack.workspaces import Workspaces
+from lamplighter.services.slack.workspaces import Workspace, Workspaces
 from lamplighter.store.slack import Thread
 from lamplighter.store.tx import Store, Tx
 
-IN_SLACK = frozenset({ItemKind.SLACK_CALL, ItemKind.SLACK_PRESS, ItemKind.SLACK_FOLLOW})
+IN_SLACK = frozenset({ItemKind.SLACK_CALL, ItemKind.SLACK_PRESS, ItemKind.SLACK_FOLLOW, ItemKind.SLACK_OPEN})
 COALESCED = timedelta(seconds=1)
 """What an agent says within so long is told at once."""
 DONE_ALREADY = frozenset({"already_reacted", "no_reaction", "message_not_found", "cant_update_message"})
 """Refusals after which there is nothing left to be done."""
+
+
+LARGEST_FILE = 20 << 20
+SLACK, MOST_AT_ONCE = "slack", 20
+
+
+def _nowhere(_folder: str, _name: str, _data: bytes) -> str:
+    raise NotTaken("this process has no place for it")
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,8 @@ class SlackOutside:
     calls: SlackCalls
     dial: Dial | None = None
     """Opens sockets for Socket Mode; None where what they need is not installed."""
+    keep: Callable[[str, str, bytes], str] = _nowhere
+    """Keeps a file that was sent along, by its folder and its name, and says where."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +65,26 @@ class SlackHandlers:
     active: ActiveConfig
     outside: SlackOutside
     actor: str
+    under_way: UnderWay = field(default_factory=UnderWay)
 
     async def handle(self, item: Item, kind: ItemKind) -> None:
+        """A Slack that does not answer delays what is for it, and nothing else."""
+        wait = self.under_way.must_wait(SLACK, MOST_AT_ONCE)
+        if wait is None and not await self.under_way.done(SLACK, self._handled(item, kind)):
+            wait = timedelta(0)
+        if wait is not None:
+            await self.later(item, wait)
+
+    async def stop(self) -> None:
+        await self.under_way.stop()
+
+    async def _handled(self, item: Item, kind: ItemKind) -> None:
         if kind is ItemKind.SLACK_CALL:
             await self.call(item)
         elif kind is ItemKind.SLACK_FOLLOW:
             await self.follow(item)
+        elif kind is ItemKind.SLACK_OPEN:
+            await self.open(item)
         else:
             await self.press(item)
 
@@ -99,6 +129,8 @@ class SlackHandlers:
         ctx = self.context()
         if isinstance(user, dict):
             await self.store.transact(pressing.known_by_email, heard.team, heard.person, user, ctx)
+        if isinstance(heard, Said) and heard.files:
+            heard = await self._with_files(heard, workspace.token)
         if isinstance(heard, pressing.Press):
             await pressing.press(self.store, heard, ctx, asked=True, settle=_settle(item))
         elif isinstance(heard, Stop):
@@ -106,7 +138,64 @@ class SlackHandlers:
         else:
             await conversing.speak(self.store, heard, ctx, asked=True, settle=_settle(item))
 
+    async def _with_files(self, heard: Said, token: str) -> Said:
+        """What cannot be had is told to the agent, and holds up nothing."""
+        kept, missing = [], []
+        folder = f"{heard.team}-{heard.channel}-{heard.message}"
+        for number, one in enumerate(heard.files):
+            try:
+                if one.why or one.size > LARGEST_FILE:
+                    raise NotTaken(one.why or f"it has more than {LARGEST_FILE >> 20} MB")
+                data = await self.outside.calls.fetch(one.url, token, most=LARGEST_FILE)
+                kept.append(await asyncio.to_thread(self.outside.keep, folder, f"{number + 1}-{one.name}", data))
+            except LampError as error:
+                missing.append(f"{one.name}: {error.message.rstrip('.')}")
+        return with_files(heard, kept, missing)
+
     # ── threads ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self, item: Item) -> None:
+        """Begin the thread of a run, once; where the channel may not be looked at, perhaps twice."""
+        name, city = str(item.payload["to"]), self.active.city
+        run = await self.store.read(lambda tx: tx.runs.get(item.payload["run"]))
+        to = city.notifications.named(name) or slack_destination(name)
+        if run is None:
+            await self.store.transact(outbox.done, item, self.clock.now())
+            return
+        if to is None or to.kind != "slack_channel":
+            told = f"{run.automation} names `{name}` for its threads, which is no channel of Slack."
+            await self._failed(item, told)
+            return
+        link = link_of(city.api.public_url, {"run": run.id}) if city.api.public_url else ""
+        text = shown(await self.store.read(opening.first_words, run, link))
+        effect = f"open:{run.id}"
+        args = {"channel": to.channel, "text": text, "unfurl_links": False, "unfurl_media": False, "metadata": {
+            "event_type": "lamp_turn", "event_payload": {"effect": effect}}}  # fmt: skip
+        try:
+            team, token, _ = await self.outside.workspaces.for_notices(to.team)
+
+            async def send(_effect: Effect) -> Mapping[str, Any]:
+                try:
+                    return {"ts": (await self.outside.calls.call(Method.POST, token, args)).get("ts", "")}
+                except NotTaken as error:
+                    raise effects.Refused(error.message, hint=error.hint) from error
+
+            async def look(begun: Effect) -> Answer:
+                try:
+                    found = await find(self.outside.calls, token, to.channel, ("effect", effect), begun.intended_at)
+                except SlackRefused as error:
+                    if error.retry_after is not None:
+                        raise
+                    return NOT_ASKED
+                return Found({"ts": found}) if isinstance(found, str) else found
+
+            ledger = effects.Ledger(self.store, self.clock)
+            done = await ledger.once(f"slack:{effect}", "slack", {"text": effect}, run=run.id, send=send, look=look)
+        except LampError as error:
+            await self._not_now(item, error)
+            return
+        place = opening.Place(team, to.channel, str(done.get("ts", "")))
+        await self.store.transact(opening.opened, item, place, self.context())
 
     async def follow(self, item: Item) -> None:
         """Tell in a thread what is new there, then look again until its run has ended.
@@ -122,42 +211,64 @@ class SlackHandlers:
             await self.store.transact(outbox.done, item, self.clock.now())
             return
         try:
-            await self._told(item, seen, workspace.token)
+            await self._told(item, seen, workspace)
         except LampError as error:
             await self._not_now(item, error)
 
-    async def _told(self, item: Item, seen: telling.Look, token: str) -> None:
+    async def _told(self, item: Item, seen: telling.Look, workspace: Workspace) -> None:
+        token, row = workspace.token, workspace.row
         if seen.step is not None:
-            thread = await self._written(seen.step, token)
+            thread = await self._written(seen.step, token, buttons=bool(row.hears or row.has_socket))
             await self.store.transact(telling.told, item, thread)
             await self.later(item, COALESCED)
             return
         if seen.run is not None and not seen.ends:
             await self.later(item, COALESCED)
             return
-        last = "" if seen.run is None else telling.last_words(seen.run, spoke=bool(seen.thread.said))
-        for number, part in enumerate(parts(last)):
-            await self._posted(seen.thread, f"{seen.thread.id}:{seen.thread.run}:last:{number}", part, token)
+        said = _last_words(seen)
+        for number, part in enumerate(said):
+            blocks = _last_blocks(seen, part) if number == len(said) - 1 else []
+            effect = f"{seen.thread.id}:{seen.thread.run}:last:{number}"
+            await self._posted(seen.thread, effect, part, token, blocks)
         await self.store.transact(telling.finish, item, seen.thread.id, self.context())
 
-    async def _written(self, step: telling.Step, token: str) -> Thread:
+    async def _written(self, step: telling.Step, token: str, *, buttons: bool) -> Thread:
         """Edit the message of the thread, or post it where there is none yet; the thread once that is told."""
-        thread = step.thread
+        thread, doing = step.thread, step.after.doing
+        blocks = messages.at_work(step.text, doing, thread.id, buttons=buttons) if doing else []
+        text = step.text or doing
         if thread.message:
-            args = {"channel": thread.channel, "ts": thread.message, "text": step.text}
-            await self.outside.calls.call(Method.UPDATE, token, args)
+            if text:
+                args = {"channel": thread.channel, "ts": thread.message, "text": text, "blocks": blocks}
+                await self._edited(Method.UPDATE, token, args)
+            else:
+                await self._edited(Method.DELETE, token, {"channel": thread.channel, "ts": thread.message})
+            return step.after
+        if not text:
             return step.after
         # By where the message begins: a second try may have more to say, and it is the same message.
         effect = f"{thread.id}:{thread.run}:{thread.session}:{thread.number}:{len(thread.said)}"
-        posted = await self._posted(thread, effect, step.text, token)
+        posted = await self._posted(thread, effect, text, token, blocks)
         return step.after if step.closes else changed(step.after, message=posted)
 
-    async def _posted(self, thread: Thread, effect: str, text: str, token: str) -> str:
+    async def _edited(self, method: Method, token: str, args: Mapping[str, Any]) -> None:
+        """A message that somebody has deleted meanwhile is told no more."""
+        try:
+            await self.outside.calls.call(method, token, args)
+        except SlackRefused as error:
+            if error.error not in DONE_ALREADY:
+                raise
+
+    async def _posted(
+        self, thread: Thread, effect: str, text: str, token: str, blocks: Sequence[Mapping[str, Any]] = ()
+    ) -> str:
         """Post it once, and return the id of the message; one whose answer was lost is looked for in the thread."""
 
         async def send(_effect: Effect) -> Mapping[str, Any]:
             metadata = {"event_type": "lamp_turn", "event_payload": {"effect": effect}}
-            args = {"channel": thread.channel, "thread_ts": thread.thread, "text": text, "metadata": metadata}
+            args = {"channel": thread.channel, "thread_ts": thread.thread, "text": text, "metadata": metadata,
+                    "unfurl_links": False, "unfurl_media": False}  # fmt: skip
+            args |= {"blocks": list(blocks)} if blocks else {}
             crash_point(CrashPoint.TURN_BEFORE_POST)
             try:
                 said = await self.outside.calls.call(Method.POST, token, args)
@@ -176,7 +287,7 @@ class SlackHandlers:
                 return CannotAsk()
             for one in said.get("messages", ()):
                 if ((one.get("metadata") or {}).get("event_payload") or {}).get("effect") == effect:
-                    args = {"channel": thread.channel, "ts": one.get("ts", ""), "text": text}
+                    args = {"channel": thread.channel, "ts": one.get("ts", ""), "text": text, "blocks": list(blocks)}
                     await self.outside.calls.call(Method.UPDATE, token, args)  # there may be more to say by now
                     return Found({"ts": one.get("ts", "")})
             return CannotAsk() if said.get("has_more") else Absent()
@@ -202,6 +313,23 @@ class SlackHandlers:
     def context(self) -> Context:
         made = acting(self.actor, self.clock.now(), self.ids)
         return changed(made, configured=Configured(self.active.city, self.active.rules))
+
+
+def _last_words(seen: telling.Look) -> list[str]:
+    if seen.run is None:
+        return []
+    if seen.places:
+        within = int(conversing.PICK_WITHIN.total_seconds() // 60)
+        return [f"It is not clear where this belongs. Within {within} minutes, <@{seen.thread.started_by}> may choose."]
+    return parts(telling.last_words(seen.run, said=seen.thread.said))
+
+
+def _last_blocks(seen: telling.Look, part: str) -> list[dict[str, Any]]:
+    """What goes with the last words: a way to answer, or to choose."""
+    if seen.places:
+        return messages.picker(part, seen.thread.id, seen.places)
+    buttons = [] if seen.asks is None else messages.actions(seen.asks)
+    return [*(messages.section(one) for one in parts(part, messages.LONGEST_SECTION)), *buttons] if buttons else []
 
 
 def _heard(item: Item) -> pressing.Press | Said | Stop:

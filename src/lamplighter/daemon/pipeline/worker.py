@@ -1,7 +1,8 @@
 """Runs under way in this process: their leases, their slots, and each run's job carried out step by step."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -56,6 +57,7 @@ SPARED = timedelta(seconds=60)
 STOP_TRIES = 4
 FIRST_WAIT = timedelta(milliseconds=100)
 LONGEST_WAIT = timedelta(seconds=5)
+RELEASED_KEPT = 1000
 
 
 @dataclass
@@ -73,6 +75,8 @@ class Worker:
     doubted: Callable[[], None] = lambda: None
     """Called when an answer of the database was lost."""
     tasks: Tasks = field(default_factory=Tasks)
+    _released: deque[str] = field(default_factory=lambda: deque(maxlen=RELEASED_KEPT))
+    """Runs whose sessions were ended and freed here of late."""
     _doubted_at: datetime | None = None
     _room: Slots = field(init=False)
     _works: dict[str, Work] = field(default_factory=dict)
@@ -91,6 +95,10 @@ class Worker:
 
     def holds(self, run: str) -> bool:
         return run in self._works
+
+    def has_released(self, run: str) -> bool:
+        """Whether this process has stopped the session of the run and freed all that belonged to it."""
+        return run in self._released
 
     def doubt(self) -> None:
         """Note that an answer of the database was lost, so that this process may hold work that it does not know of."""
@@ -116,7 +124,7 @@ class Worker:
         return left.leases
 
     def listen(self, waker: Waker) -> None:
-        waker.watch((review.TAKEN,), self.wake.set, self)
+        waker.watch((review.TAKEN, review.TOLD), self.wake.set, self)
 
     async def loop(self) -> None:
         await every(lambda: RENEW_EVERY, self.tick, clock=self.clock, wake=self.wake)
@@ -128,25 +136,19 @@ class Worker:
             return
         now = self.clock.monotonic()
         if now - self._renewed >= RENEW_EVERY.total_seconds():
-            lost = await self.store.transact(review.renew, held, self.me.owner, self.clock.now())
+            await self.store.transact(review.renew, held, self.me.owner, self.clock.now())
             self._renewed = now
-        else:
-            lost = await self.store.read(review.lost_among, held, self.me.owner)
-        at_work = {run: self._works[run] for run in lost if self._awaits(run)}
-        if at_work:
-            for run, fate in (await self.store.read(_fates, at_work)).items():
-                if self._awaits(run) and self._works[run] is at_work[run]:  # newer work has a lease of its own
-                    at_work[run].tell(fate)
-        await self._tell_called()
-
-    async def _tell_called(self) -> None:
-        """Tell the jobs whose agent claims a success that is to be verified, or whose run a person takes over."""
-        followed = {run: work for run, work in self._works.items() if self._follows(run, work)}
-        if not followed:
-            return
-        for run, taken in (await self.store.read(lambda tx: tx.runs.called(followed))).items():
-            if self._works.get(run) is followed[run] and self._follows(run, followed[run]):
-                followed[run].tell(TakenByPerson() if taken else Claimed())
+        works = {run: self._works[run] for run in held if self._awaits(run)}
+        followed = {run for run, work in works.items() if self._follows(run, work)}
+        news = await self.store.read(_news, held, followed, self.me.owner)
+        for run, fate in news.fates.items():
+            if (
+                run in works and self._works.get(run) is works[run] and self._awaits(run)
+            ):  # newer work has its own lease
+                works[run].tell(fate)
+        for run, taken in news.called.items():
+            if self._works.get(run) is works[run] and self._follows(run, works[run]):
+                works[run].tell(TakenByPerson() if taken else Claimed())
 
     def _follows(self, run: str, work: Work) -> bool:
         return work.row.action == ActionKind.AGENT and work.job.phase is JobPhase.FOLLOWING and self._awaits(run)
@@ -297,11 +299,14 @@ class Worker:
                     return await steps.last_words(work)
                 case Step.RELEASE:
                     await steps.release(work)
+                    if not work.failures:
+                        self._released.append(work.run)
                 case _:
                     await steps.stop(work)
         except Exception as error:
             if step is Step.TRY_TO_STOP:
                 log.get().warning("run.not_stopped", run=work.run, error=str(error))
+                work.failures += 1
                 return StepDone()
             if not isinstance(error, (LampError, OSError)):
                 raise
@@ -391,6 +396,19 @@ class Worker:
         if self._works.get(work.run) is work:  # newer work on the same run keeps its own entry
             del self._works[work.run]
         self.room_made()
+
+
+@dataclass(frozen=True)
+class _News:
+    """What others did with the runs that this process works on."""
+
+    fates: Mapping[str, Message]
+    called: Mapping[str, bool]
+    """Those whose agent claims a success that is to be verified or, with True, which a person takes over."""
+
+
+def _news(tx: Tx, held: Mapping[str, int], followed: Collection[str], owner: str) -> _News:
+    return _News(_fates(tx, review.lost_among(tx, held, owner)), tx.runs.called(followed) if followed else {})
 
 
 def _fates(tx: Tx, runs: Iterable[str]) -> dict[str, Message]:

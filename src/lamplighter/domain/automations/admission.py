@@ -1,12 +1,12 @@
 """Admission: may an automation fire now? One decision, whatever asks: a schedule, a condition, events, a person."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from lamplighter.domain.automations.decisions import ActiveRun, SkipReason, Switches, blocked_by
 from lamplighter.domain.automations.policies import Overlap
+from lamplighter.kit.records import record
 
 LOOK_AGAIN = timedelta(minutes=1)
 """How often it is looked whether a person has decided."""
@@ -27,19 +27,19 @@ class Origin(StrEnum):
     """A delivery waits as events do; one for an automation that is off is skipped, and may be replayed."""
 
 
-@dataclass(frozen=True)
+@record
 class Fire:
     pass
 
 
-@dataclass(frozen=True)
+@record
 class Replace:
     """Fire, after ending these runs."""
 
     runs: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Hold:
     """Keep it due until `run` ends or, without a run, until what blocks the automation is lifted.
 
@@ -50,7 +50,7 @@ class Hold:
     until: datetime | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Skip:
     """It does not fire. `run` is the run in its way, if the reason is an overlap; `why` says more."""
 
@@ -59,7 +59,7 @@ class Skip:
     why: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class UsedUp:
     """A budget of the day leaves nothing for one more run; `until` is when to look again."""
 

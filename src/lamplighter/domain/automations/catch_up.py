@@ -1,12 +1,12 @@
 """Slots that passed while nothing could fire: which of them still run late, and which are only recorded as missed."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lamplighter.domain.automations.gates import Due
 from lamplighter.domain.automations.model import Cron, Gate, Schedule
 from lamplighter.domain.automations.policies import CatchUp, CatchUpMode
 from lamplighter.domain.automations.state import Timing, when_of
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import count_runs, last_run, slot_key
 
 PUNCTUAL = timedelta(minutes=1)
@@ -14,7 +14,7 @@ PUNCTUAL = timedelta(minutes=1)
 _INSTANT = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True)
+@record
 class Slot:
     """One slot to fire; `late` is zero if it is on time."""
 
@@ -23,7 +23,7 @@ class Slot:
     late: timedelta = timedelta(0)
 
 
-@dataclass(frozen=True)
+@record
 class Missed:
     """Consecutive slots that will not run, stored as one record."""
 
@@ -32,7 +32,7 @@ class Missed:
     count: int
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     fire: tuple[Slot, ...]
     missed: Missed | None = None

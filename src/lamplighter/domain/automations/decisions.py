@@ -1,6 +1,5 @@
 """Decisions by policy: what blocks an automation, when it is retried or disabled, and when silence is reported."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -68,7 +67,7 @@ def blocked_by(switches: Switches, *, by_hand: bool = False) -> SkipReason | Non
     return None if switches.enabled or by_hand else SkipReason.DISABLED
 
 
-@dataclass(frozen=True)
+@record
 class ActiveRun:
     """A run that has not ended; one that a person has taken has no deadline as long as that is so."""
 
@@ -77,7 +76,7 @@ class ActiveRun:
     taken: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class RetryAt:
     at: datetime
     attempt: int
@@ -104,7 +103,7 @@ def start_again(attempt: int, now: datetime) -> RetryAt | None:
     return RetryAt(now + doubling(attempt, first=_START_PAUSE, most=_LONGEST_START_PAUSE), attempt + 1)
 
 
-@dataclass(frozen=True)
+@record
 class Streak:
     """The number of consecutive failures after one more run; `disable` is set if it reaches the limit."""
 
@@ -130,7 +129,7 @@ def failures_after_edit(failures: int, *, was_enabled: bool, is_enabled: bool) -
     return 0 if is_enabled and not was_enabled else failures
 
 
-@dataclass(frozen=True)
+@record
 class Quiet:
     """Nothing has fired since `since`, for longer than allowed."""
 

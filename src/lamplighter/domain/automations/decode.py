@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +23,7 @@ from lamplighter.domain.automations.policies import Budget, Policies
 from lamplighter.domain.automations.reading import Problem, Reader
 from lamplighter.domain.automations.shape import flattened, shape_key
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import zone_named
 
 LONGEST_NAME = 200
@@ -40,8 +40,12 @@ _OF_CONVERSATION = (
 _OF_AGENT = (*_OF_CONVERSATION, "model", "mode", "effort")
 _BAD_IN_NAME = re.compile(r"[/:\\\x00-\x1f\x7f]")
 
+LONGEST_OWNER = 80
+MOST_TAGS = 10
+_TAG = re.compile(r"[\w./-]{1,30}")
 
-@dataclass(frozen=True)
+
+@record
 class Origin:
     """Where a definition comes from; for a file, its directory gives the automation's name, and its layer the rig."""
 
@@ -51,7 +55,7 @@ class Origin:
     path: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Invalid:
     """A definition that is not valid, with all its problems."""
 
@@ -60,6 +64,9 @@ class Invalid:
 
     def __str__(self) -> str:
         return f"automation `{self.name}`: " + "; ".join(map(str, self.problems))
+
+
+_FILE_KEYS = {"exec", "formula", "agent", "gate"}
 
 
 def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid:
@@ -80,7 +87,7 @@ def decode_file(tree: Mapping[str, Any], origin: Origin) -> Automation | Invalid
 def decode_json(body: Mapping[str, Any], origin: Origin, *, now: datetime | None = None) -> Automation | Invalid:
     """Decode the keys of a file, or the shape that interfaces show. With `now`, a `once` time must not have passed."""
     decoded = _decode(Reader(flattened(body), ""), origin, now=now)
-    if isinstance(decoded, Invalid) and "action" in body:
+    if isinstance(decoded, Invalid) and ("action" in body or not _FILE_KEYS & body.keys()):
         return Invalid(decoded.name, tuple(Problem(shape_key(one.key, body), one.message) for one in decoded.problems))
     return decoded
 
@@ -95,6 +102,27 @@ def decode_snapshot(body: Mapping[str, Any]) -> Automation:
     if isinstance(decoded, Invalid):
         raise ValueError(str(decoded))  # noqa: TRY004  it is the value that is wrong, not its type
     return decoded
+
+
+def _owner(table: Reader) -> str:
+    found = table.raw("owner")
+    if found is None or (isinstance(found, str) and len(found) <= LONGEST_OWNER):
+        return found or ""
+    table.problem("owner", f"takes a name in quotes, of at most {LONGEST_OWNER} characters")
+    return ""
+
+
+def _tags(table: Reader) -> tuple[str, ...]:
+    found = table.raw("tags")
+    if found is None:
+        return ()
+    fits = isinstance(found, list | tuple) and len(found) <= MOST_TAGS
+    if not fits or not all(isinstance(one, str) and _TAG.fullmatch(one) for one in found):
+        table.problem(
+            "tags", f"takes a list of at most {MOST_TAGS} words of letters, digits and `-_./`, such as `nightly`"
+        )
+        return ()
+    return tuple(dict.fromkeys(found))
 
 
 def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automation | Invalid:
@@ -114,11 +142,15 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     _check_spoken(table, action, triggers, policies)
     _check_verify(table, action, policies)
     _check_approve(table, action, policies)
+    if policies.notify.thread is not None and action is not None and not isinstance(action, AgentAction):
+        table.problem("notify", f"`thread` goes with `agent` only; `{action.kind}` says nothing")
     if policies.budget != Budget() and isinstance(action, Exec | Formula) and not table.tolerant:
         table.problem("budget", f"goes with `agent` only; `{action.kind}` has its `timeout`")
     description = table.raw("description")
     if description is not None and not isinstance(description, str):
         table.problem("description", "takes a text in quotes")
+    owner = _owner(table)
+    tags = _tags(table)
     enabled = table.flag("enabled", default=True)
     timezone = table.text("timezone")
     if timezone is not None:
@@ -127,7 +159,18 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     if table.problems or action is None:
         return Invalid(name, tuple(table.problems))
     return Automation(
-        name, action, triggers, rig, description or "", enabled, timezone, policies, origin.source, origin.path
+        name,
+        action,
+        triggers,
+        rig,
+        description or "",
+        enabled,
+        timezone,
+        policies,
+        origin.source,
+        origin.path,
+        owner,
+        tags,
     )
 
 

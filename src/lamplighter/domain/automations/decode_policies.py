@@ -27,6 +27,7 @@ MOST_REPEATS = 1000
 
 _ENDS = frozenset({"succeeded", "failed", "needs_human", "timed_out"})
 _IN_SLACK = re.compile(r"slack:[CGDUW][A-Z0-9]{1,40}")
+_CHANNEL = re.compile(r"slack:[CG][A-Z0-9]{1,40}")
 _DESTINATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 MOST_AFTER = 1000
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -128,7 +129,10 @@ def _notify(table: Reader) -> Notify:
         if end not in _ENDS:
             part.problem("on", f"`{end}` is not an end that is told: {', '.join(sorted(_ENDS))}")
     after = part.integer("after", 0, MOST_AFTER) or 0
-    found = Notify(_destinations(part, "to"), on if part.has("on") else NOTIFY_ON, after)
+    thread = part.text("thread")
+    if thread is not None and not (_CHANNEL.fullmatch(thread) or _DESTINATION.fullmatch(thread)):
+        part.problem("thread", f"`{thread}` is not a channel of Slack, such as `slack:C0123456789`, or a destination")
+    found = Notify(_destinations(part, "to"), on if part.has("on") else NOTIFY_ON, after, thread)
     part.refuse_unknown()
     return found
 

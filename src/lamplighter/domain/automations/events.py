@@ -2,19 +2,20 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from lamplighter.domain.automations.model import Event, Webhook
 from lamplighter.domain.delivery_fields import MIN_LEVEL, below_level
+from lamplighter.kit.records import record
 
 DEEPEST_CHAIN = 8
 LONGEST_SAID = 80
 
 
-@dataclass(frozen=True)
+@record
 class SeenEvent:
     """`causes` are the automations whose runs led to the event, the most recent first."""
 
@@ -25,7 +26,7 @@ class SeenEvent:
     causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Taken:
     """The events one run receives, oldest first, the cursor after firing it, and how many were left out as loops."""
 

@@ -1,7 +1,7 @@
 """Explains why an automation did or did not fire, and when it will, in sentences made from what is recorded."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -9,9 +9,12 @@ from lamplighter.domain.automations.decisions import ActiveRun, SkipReason
 from lamplighter.domain.automations.gates import Due, NotDue
 from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.policies import Overlap
+from lamplighter.domain.automations.spoken_reasons import PLAIN, said
 from lamplighter.domain.automations.state import TriggerState
 from lamplighter.domain.automations.words import human_gate
-from lamplighter.kit.durations import format_duration
+from lamplighter.kit.durations import spoken
+from lamplighter.kit.records import record
+from lamplighter.kit.schedule import zone_name
 
 _SECOND = timedelta(seconds=1)
 _BLOCKED = {
@@ -31,7 +34,7 @@ _SKIPPED = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class LastRun:
     """`said` is its state in a sentence, such as `has failed`."""
 
@@ -41,14 +44,14 @@ class LastRun:
     reason: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class LastSkip:
     at: datetime
     reason: SkipReason
     count: int = 1
 
 
-@dataclass(frozen=True)
+@record
 class PassedOver:
     """The newest event of a trigger's type, which came and did not open its gate."""
 
@@ -58,7 +61,7 @@ class PassedOver:
     why: str
 
 
-@dataclass(frozen=True)
+@record
 class ClockSetBack:
     """`at` is None as long as no controller has noticed it."""
 
@@ -66,7 +69,7 @@ class ClockSetBack:
     at: datetime | None
 
 
-@dataclass(frozen=True)
+@record
 class Situation:
     """What is recorded about one automation; `checks` are the current results of its gates, by trigger id."""
 
@@ -150,9 +153,9 @@ def _triggers(situation: Situation) -> Iterator[str]:
         match situation.checks.get(trigger.id):
             case Due(reason=reason):
                 held = ", but it is held back" if situation.blocked else ""
-                yield f"{told} is due{held}: {reason}."
+                yield f"{told} is due{held}: {said(reason)}."
             case NotDue(reason=reason, next_due_at=at):
-                yield f"{told} is not due: {reason}.{_next(at, situation, told='remaining' in reason)}"
+                yield f"{told} is not due{_why_not(reason, at)}.{_next(at, situation)}"
                 yield from _passed_over(trigger.id, situation)
             case None:
                 state = situation.states.get(trigger.id)
@@ -166,12 +169,18 @@ def _passed_over(trigger: str, situation: Situation) -> Iterator[str]:
         yield f"The last {event.type} event (seq {event.seq}, {at}) came and did not open it: {event.why}."
 
 
-def _next(at: datetime | None, situation: Situation, *, told: bool = False) -> str:
-    """`told`: how long that is was said already."""
+def _why_not(reason: str, at: datetime | None) -> str:
+    """Nothing where it is told when it comes next, and nothing else is to be said."""
+    words = said(reason)
+    waits = words in PLAIN or words.endswith(" remain")
+    return "" if waits and at is not None else f": {words}"
+
+
+def _next(at: datetime | None, situation: Situation) -> str:
     if at is None:
         return ""
     away = at - situation.now
-    soon = f", in {format_duration(away - away % _SECOND)}" if away >= _SECOND and not told else ""
+    soon = f", in {spoken(away - away % _SECOND)}" if away >= _SECOND else ""
     return f" It comes next at {_time(at, situation.zone)}{soon}."
 
 
@@ -193,4 +202,4 @@ def _history(situation: Situation) -> Iterator[str]:
 
 
 def _time(at: datetime, zone: ZoneInfo) -> str:
-    return f"{at.astimezone(zone):%Y-%m-%d %H:%M:%S} {zone.key}"
+    return f"{at.astimezone(zone):%Y-%m-%d %H:%M:%S} {zone_name(zone)}"

@@ -1,6 +1,5 @@
 """Decides whether a trigger is due, from its state, the time and what was observed; each decision has a reason."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -18,24 +17,25 @@ from lamplighter.domain.automations.model import (
 from lamplighter.domain.automations.state import Timing, TriggerState, next_due, when_of
 from lamplighter.kit.clock import SET_BACK_TOLERANCE, rfc3339
 from lamplighter.kit.durations import format_duration
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import last_run, slot_key
 
 
-@dataclass(frozen=True)
+@record
 class Checked:
     """How a condition's command ended: its exit code, or None if it exceeded its time limit."""
 
     exit_code: int | None
 
 
-@dataclass(frozen=True)
+@record
 class Waiting:
     """Events after the trigger's cursor, in order; events of other types may be missing."""
 
     events: tuple[SeenEvent, ...]
 
 
-@dataclass(frozen=True)
+@record
 class NoBus:
     """The events could not be read; `error` says why, empty if there is no events provider."""
 
@@ -45,7 +45,7 @@ class NoBus:
 Evidence = Checked | Waiting | NoBus
 
 
-@dataclass(frozen=True)
+@record
 class Due:
     """The gate is open. `slot` identifies this firing permanently; `at` is its nominal time, `first_at` the oldest time
     that still waits.
@@ -58,7 +58,7 @@ class Due:
     taken: Taken | None = None
 
 
-@dataclass(frozen=True)
+@record
 class NotDue:
     """The gate is closed. `cursor`, if set, is the new event cursor: no event up to it can open this gate."""
 

@@ -16,6 +16,7 @@ from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.reading import Problem, Reader
 from lamplighter.kit.durations import format_duration
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 
 OVERRIDABLE = frozenset({"enabled", "gate", "interval", "schedule", "check", "on", "pool", "timeout"})
 
@@ -24,7 +25,7 @@ _NOT_HERE = "cannot be overridden; put a definition of the same name into a high
 _IN_FILE = "change them in its file"
 
 
-@dataclass(frozen=True)
+@record
 class Found:
     """One file as read: its tree, or the reason why it could not be parsed."""
 
@@ -34,7 +35,7 @@ class Found:
     error: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Layer:
     """The files of one directory; if `rig` is None they belong to the city."""
 
@@ -42,7 +43,7 @@ class Layer:
     rig: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Override:
     """What the city's file changes about one name: in one rig, or, if `rig` is None, wherever the name is defined.
 
@@ -65,7 +66,7 @@ class Standing(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True)
+@record
 class Defined:
     """A valid definition that won, and whether it may fire; those that may not fire are listed too."""
 
@@ -74,7 +75,7 @@ class Defined:
     hides: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class FileProblem:
     """`name` and `rig` identify the definition that it makes invalid; None for problems in the city's own file."""
 
@@ -88,7 +89,7 @@ class FileProblem:
         return f"{self.path}: {self.key}: {self.message}" if self.key else f"{self.path}: {self.message}"
 
 
-@dataclass(frozen=True)
+@record
 class Definitions:
     defined: tuple[Defined, ...] = ()
     problems: tuple[FileProblem, ...] = ()

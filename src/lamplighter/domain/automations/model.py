@@ -1,13 +1,14 @@
 """The model of an automation: triggers, one action, and policies, as plain values and closed unions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
 from lamplighter.domain.automations.policies import Policies
 from lamplighter.kit.cron import CronExpression
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import Daily, Hourly, Once, Weekly
 
 EXEC_TIMEOUT = timedelta(minutes=5)
@@ -31,25 +32,25 @@ class TriggerKind(StrEnum):
     MANUAL = "manual"
 
 
-@dataclass(frozen=True)
+@record
 class Cooldown:
     interval: timedelta
     kind = TriggerKind.COOLDOWN
 
 
-@dataclass(frozen=True)
+@record
 class Cron:
     expression: CronExpression
     kind = TriggerKind.CRON
 
 
-@dataclass(frozen=True)
+@record
 class Schedule:
     when: Hourly | Daily | Weekly | Once
     kind = TriggerKind.SCHEDULE
 
 
-@dataclass(frozen=True)
+@record
 class Condition:
     """`interval` is the minimum time between firings; without it a check that stays true fires on every pass."""
 
@@ -59,7 +60,7 @@ class Condition:
     kind = TriggerKind.CONDITION
 
 
-@dataclass(frozen=True)
+@record
 class Event:
     """`on` is an event type or a pattern such as `bead.*`; `match` narrows it by payload."""
 
@@ -69,7 +70,7 @@ class Event:
     kind = TriggerKind.EVENT
 
 
-@dataclass(frozen=True)
+@record
 class Webhook:
     """Deliveries on `connection` whose event matches one of `events` (any, if empty) and whose payload matches.
 
@@ -86,7 +87,7 @@ class Webhook:
     kind = TriggerKind.WEBHOOK
 
 
-@dataclass(frozen=True)
+@record
 class Manual:
     kind = TriggerKind.MANUAL
 
@@ -94,7 +95,7 @@ class Manual:
 Gate = Cooldown | Cron | Schedule | Condition | Event | Webhook | Manual
 
 
-@dataclass(frozen=True)
+@record
 class Trigger:
     """One gate of an automation; `id` is unique within the automation, so that edits can keep the trigger's state.
 
@@ -130,13 +131,13 @@ class ActionKind(StrEnum):
     AGENT = "agent"
 
 
-@dataclass(frozen=True)
+@record
 class Exec:
     command: str
     kind = ActionKind.EXEC
 
 
-@dataclass(frozen=True)
+@record
 class Formula:
     formula: str
     pool: str | None = None
@@ -144,7 +145,7 @@ class Formula:
     kind = ActionKind.FORMULA
 
 
-@dataclass(frozen=True)
+@record
 class AgentAction:
     """A prompt for an agent program, which works in the rig's or city's directory unless `path` or a configuration says
     otherwise.
@@ -178,7 +179,7 @@ class AgentAction:
 Action = Exec | Formula | AgentAction
 
 
-@dataclass(frozen=True)
+@record
 class Automation:
     """A definition. `source` says where it comes from: `file`, `api`, `agent`, `template:<id>`; `path` is its file."""
 
@@ -192,6 +193,9 @@ class Automation:
     policies: Policies = field(default_factory=Policies)
     source: str = "api"
     path: str | None = None
+    owner: str = ""
+    """Who answers for it, as people write it."""
+    tags: tuple[str, ...] = ()
 
     @property
     def scoped_name(self) -> str:

@@ -1,9 +1,11 @@
 """The policies of an automation and their defaults."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
+
+from lamplighter.kit.records import record
 
 AUTO_DISABLE_AFTER = 5
 CATCH_UP_WITHIN = timedelta(hours=12)
@@ -41,7 +43,7 @@ class Approve(StrEnum):
     PLAN = "plan"
 
 
-@dataclass(frozen=True)
+@record
 class CatchUp:
     """What to do about slots that passed while nothing could fire; those older than `within` are only recorded."""
 
@@ -50,14 +52,14 @@ class CatchUp:
     limit: int = CATCH_UP_LIMIT
 
 
-@dataclass(frozen=True)
+@record
 class Retry:
     count: int = 0
     backoff: timedelta = timedelta(seconds=30)
     most: timedelta = timedelta(minutes=30)
 
 
-@dataclass(frozen=True)
+@record
 class Budget:
     """Limits on one run, and on all runs of one day; each has its own reason when it stops a run."""
 
@@ -69,19 +71,21 @@ class Budget:
     day_time: timedelta | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Notify:
     """Which destinations are told of it, of which ends of runs, and from how many failures on.
 
-    Without `to` those of the city; `inbox` and `none` tell nobody. `after` 0 is what the city says.
+    Without `to` those of the city; `inbox` and `none` tell nobody. `after` 0 is what the city says. `thread` is a
+    channel of Slack in which each run of an agent has a thread of its own.
     """
 
     to: tuple[str, ...] = ()
     on: tuple[str, ...] = NOTIFY_ON
     after: int = 0
+    thread: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Policies:
     overlap: Overlap = Overlap.SKIP
     catch_up: CatchUp = field(default_factory=CatchUp)

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 
 Choice = TypeVar("Choice", bound=StrEnum)
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True)
+@record
 class Problem:
     """What is wrong with one key, in a sentence."""
 

@@ -1,24 +1,25 @@
 """What an automation names outside its own definition: configurations, a preset, a formula, a pool, a rig."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lamplighter.domain.automations.model import AgentAction, Automation, Formula, Webhook
 from lamplighter.domain.automations.reading import Problem
 from lamplighter.domain.delivery_fields import Provider, filters_of
 from lamplighter.domain.secrets import references
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Known:
-    """What there is to be named. `formula` says what is wrong with a formula as a rig sees it; empty if nothing is."""
+    """What there is to be named. `formula` says why an action's formula cannot be cooked in a rig; else empty."""
 
     configurations: Collection[str]
     presets: Collection[str]
     rigs: Collection[str]
     pools: Collection[str]
-    formula: Callable[[str, str | None], str]
+    formula: Callable[[Formula, str | None], str]
     connections: Mapping[str, Provider] = field(default_factory=dict)
     """Where deliveries come in, each with its provider."""
     secrets: Collection[str] = ()
@@ -51,7 +52,7 @@ def _unknown(automation: Automation, known: Known) -> Iterator[Problem]:
         yield Problem("rig", f"there is no rig `{rig}`{did_you_mean(rig, known.rigs)}")
         return
     if isinstance(action, Formula):
-        wrong = known.formula(action.formula, rig)
+        wrong = known.formula(action, rig)
         if wrong:
             yield Problem("formula", wrong)
     elif isinstance(action, AgentAction):

@@ -49,6 +49,8 @@ def to_shape(
         "scoped_name": automation.scoped_name,
         "rig": automation.rig,
         "description": automation.description,
+        "owner": automation.owner,
+        "tags": list(automation.tags),
         "enabled": automation.enabled,
         "timezone": automation.timezone,
         "source": automation.source,
@@ -119,6 +121,10 @@ def to_file(automation: Automation) -> dict[str, Any]:
     table: dict[str, Any] = {}
     if automation.description:
         table["description"] = automation.description
+    if automation.owner:
+        table["owner"] = automation.owner
+    if automation.tags:
+        table["tags"] = list(automation.tags)
     table |= _action_keys(action_shape(automation.action))
     if not automation.enabled:
         table["enabled"] = False
@@ -159,7 +165,7 @@ def shape_key(key: str, body: Mapping[str, Any]) -> str:
     if first == "gate":
         return "triggers"
     if first == "exec":
-        return "action.command"
+        return "action.command" if "action" in body else "action"
     if first == "agent":
         return f"action.{rest}" if rest else "action"
     if first in {"formula", "pool", "vars"}:

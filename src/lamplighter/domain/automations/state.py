@@ -1,6 +1,6 @@
 """The state a trigger keeps between firings, and how firings, edits and clock changes alter it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from zoneinfo import ZoneInfo
@@ -15,10 +15,11 @@ from lamplighter.domain.automations.model import (
     Schedule,
     Webhook,
 )
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import When, next_run, slot_key
 
 
-@dataclass(frozen=True)
+@record
 class Timing:
     """A trigger's time zone, and how far jitter spreads its due times; `key` gives each trigger its own jitter."""
 
@@ -27,13 +28,13 @@ class Timing:
     key: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Timed:
     gate: Gate
     timing: Timing
 
 
-@dataclass(frozen=True)
+@record
 class TriggerState:
     """`next_due_at` is None for a trigger without a time to wait for; `event_cursor` is the last event it handled."""
 

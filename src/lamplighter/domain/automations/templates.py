@@ -1,17 +1,16 @@
 """Built-in templates: each pre-fills a new automation but never enables it; a person must do that."""
 
-from dataclasses import dataclass
-
 from lamplighter.domain.automations.model import AgentAction, Automation, Gate, Manual, Mode, Schedule, Trigger
 from lamplighter.domain.automations.words import gate_badge
 from lamplighter.kit.errors import NotFound
-from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.nearest import full_stop
+from lamplighter.kit.records import record
 from lamplighter.kit.schedule import Daily, Weekly
 
 _SUN, _MON, _WED, _FRI = 0, 1, 3, 5
 
 
-@dataclass(frozen=True)
+@record
 class Template:
     """`needs` describes what the project must provide for the prompt to make sense."""
 
@@ -48,7 +47,7 @@ def template_named(template_id: str) -> Template:
     for template in TEMPLATES:
         if template.id == template_id:
             return template
-    near = did_you_mean(template_id, (one.id for one in TEMPLATES))
+    near = full_stop(template_id, (one.id for one in TEMPLATES))
     raise NotFound(f"There is no template `{template_id}`{near}", hint="`lamp automation templates` lists them.")
 
 

@@ -12,7 +12,7 @@ from lamplighter.domain.automations.model import (
     Schedule,
     Webhook,
 )
-from lamplighter.kit.durations import format_duration
+from lamplighter.kit.durations import spoken
 from lamplighter.kit.schedule import Once, When, badge, expression_of, human_schedule
 
 
@@ -20,13 +20,13 @@ def human_gate(gate: Gate, zone: ZoneInfo | None = None, *, named: str | None = 
     """`named` is the zone of its times where that must be said, because it is not the city's."""
     match gate:
         case Cooldown(interval):
-            return f"Every {format_duration(interval)}"
+            return f"Every {_ONE.get(spoken(interval), spoken(interval))}"
         case Cron(expression):
             return _within(named, human_schedule(expression, zone), expression)
         case Schedule(when):
             return _within(named, human_schedule(when, zone), when)
         case Condition(check, interval):
-            floor = f", at most every {format_duration(interval)}" if interval else ""
+            floor = f", at most every {_ONE.get(spoken(interval), spoken(interval))}" if interval else ""
             return f"When `{check}` succeeds{floor}"
         case Event(on, match):
             return f"On {on}{' that matches' if match else ''}"
@@ -34,6 +34,9 @@ def human_gate(gate: Gate, zone: ZoneInfo | None = None, *, named: str | None = 
             return f"On {' or '.join(events) or 'any delivery'} from {connection}"
         case Manual():
             return "Manual"
+
+
+_ONE = {"1 d": "day", "1 h": "hour", "1 min": "minute", "1 s": "second"}
 
 
 def _within(named: str | None, told: str, when: When) -> str:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from uuid import NAMESPACE_URL, uuid5
 
@@ -27,6 +27,7 @@ from lamplighter.domain.sessions.presets.model import Invocation, Preset, Reques
 from lamplighter.domain.sessions.resuming import Conversed
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.records import record
 from lamplighter.kit.text import expand
 
 _STARTED_AGAIN = "Your program was started again; this is the conversation you had. Go on where you were."
@@ -36,7 +37,7 @@ class CannotBuild(LampError):
     """The agent cannot be started as declared."""
 
 
-@dataclass(frozen=True)
+@record
 class Surroundings:
     """What the machine adds to a declaration. `parent` is the environment of the process that starts the session."""
 
@@ -52,7 +53,7 @@ class Surroundings:
     setup_env: Mapping[str, str] = field(default_factory=lambda: NOTHING)  # for `session_setup` alone
 
 
-@dataclass(frozen=True)
+@record
 class Built:
     """`files` must be written before the start; `provider` names the agent program, empty for a custom command."""
 

@@ -67,6 +67,7 @@ def check_city(city: City, expanded: Table, found: Findings) -> None:
         _known(override, "rig", rigs, "a rig", found)
     _check_limits(expanded.get("limits"), {"rigs": rigs, "presets": providers}, found)
     _check_notifications(expanded.get("notifications"), found)
+    _check_oidc(expanded.get("oidc"), found)
     _check_instances(city.agents, expanded.tables("agents"), found)
     _check_dependencies(city.agents, expanded.tables("agents"), found)
 
@@ -91,6 +92,14 @@ def _check_notifications(table: Table | None, found: Findings) -> None:
     for name in table.get("to", ()):
         if name not in known and slack_destination(name) is None:
             found.wrong(table.at("to"), f"`{name}` is not a destination{did_you_mean(name, known)}")
+
+
+def _check_oidc(table: Table | None, found: Findings) -> None:
+    if table is None:
+        return
+    for key in ("issuer", "client_id"):
+        if not table.get(key):
+            found.wrong(table.place, f"people cannot sign in without `{key}`")
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

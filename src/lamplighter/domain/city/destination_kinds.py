@@ -1,11 +1,12 @@
 """The kinds of destinations of notices, in one table: what each is called, needs, allows, and leads to."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from lamplighter.kit.records import record
 
-@dataclass(frozen=True)
+
+@record
 class DestinationKind:
     """`needs` are the keys that it cannot do without, `allows` the others that only some kinds have."""
 

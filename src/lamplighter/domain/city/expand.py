@@ -1,7 +1,7 @@
 """Expands merged files into one flat city: topologies, patches, overrides, formula layers, in that order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lamplighter.domain.city.decode import city_of
@@ -11,11 +11,12 @@ from lamplighter.domain.city.patch import override_agents, patch_agents, patch_p
 from lamplighter.domain.city.paths import from_city
 from lamplighter.domain.city.topologies import Topology, agents_of, providers_of, references, walk
 from lamplighter.domain.city.tree import Findings, Leaf, Origin, Place, Table
+from lamplighter.kit.records import record
 
 SYSTEM_FORMULAS = ".gc/system-formulas"
 
 
-@dataclass(frozen=True)
+@record
 class Ground:
     """The city's directory, and the loaded topologies by the reference that names them."""
 

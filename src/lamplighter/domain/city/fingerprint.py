@@ -6,14 +6,15 @@ Only declarations and the files they name count: no times, no instance names, no
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lamplighter.domain.city.model import Agent, City
 from lamplighter.domain.city.providers import Program, declared_program
 from lamplighter.domain.city.variables import work_dir
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Fingerprint:
     """`fields` has a digest for each field, so that drift can be explained without storing the values."""
 

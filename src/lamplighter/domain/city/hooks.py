@@ -1,10 +1,10 @@
 """Hook files, which make agent programs call `lamp` at the start of a session, at each prompt and at each pause."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.domain.city.model import Agent, City
+from lamplighter.kit.records import record
 
 PRIME = "lamp prime"
 MAIL = "lamp mail check --inject"
@@ -12,7 +12,7 @@ WORK = "lamp hook --inject"
 CLAUDE_SETTINGS = ".gc/settings.json"
 
 
-@dataclass(frozen=True)
+@record
 class HookFile:
     """Written only if no file exists at `path`; an existing file is never changed."""
 

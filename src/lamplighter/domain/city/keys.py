@@ -6,10 +6,11 @@ tests all use its name, shape, default and description, so that a new key is one
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
+
+from lamplighter.kit.records import record
 
 Check = Callable[[Any], str | None]
 _KEY = "key"
@@ -31,7 +32,7 @@ class Shape(StrEnum):
     NAMED = "table of named tables"
 
 
-@dataclass(frozen=True)
+@record
 class Key:
     name: str
     shape: Shape

@@ -129,6 +129,26 @@ def web_address(value: str) -> str | None:
     return no_password(value)
 
 
+def issuer(value: str) -> str | None:
+    """Accepts an empty text, or the address of an OpenID provider: HTTPS, but for one on this machine."""
+    wrong = web_address(value)
+    if wrong or not value:
+        return wrong
+    parts = urlsplit(value)
+    if parts.query or parts.fragment:
+        return f"`{value}` has more than scheme, host and path"
+    if parts.scheme == "http" and parts.hostname not in _HERE:
+        return f"`{value}` is no https address; people sign in there"
+    return None
+
+
+def mail_domains(values: Sequence[str]) -> str | None:
+    wrong = next((one for one in values if not _DOMAIN.fullmatch(one)), None)
+    return None if wrong is None else f"`{wrong}` is not the domain of mail addresses, such as `example.org`"
+
+
+_HERE = ("127.0.0.1", "localhost", "::1")
+_DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+")
 _RESERVED = ("inbox", "none")
 _REFERRED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_SECRETS = 2

@@ -9,10 +9,11 @@ from lamplighter.domain.city.fingerprint import Fingerprint, fingerprint
 from lamplighter.domain.city.model import Agent, City
 from lamplighter.domain.city.tree import Problem, Table
 from lamplighter.domain.city.variables import NO_REPOSITORY, Branches, prompt_functions, prompt_variables
+from lamplighter.kit.records import record
 from lamplighter.kit.text import Missing, Template, TemplateError, render
 
 
-@dataclass(frozen=True)
+@record
 class Sources:
     """What a city was loaded from: single files, and directories of which every file counts."""
 
@@ -20,7 +21,7 @@ class Sources:
     directories: tuple[Path, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Prompt:
     """A prompt file with the partials beside it; `template` is None if the text is no template that can be parsed."""
 

@@ -19,11 +19,13 @@ from lamplighter.domain.city.sections import (
     Formulas,
     Mail,
     Notifications,
+    Oidc,
     Retention,
     Session,
     Store,
     Workspace,
 )
+from lamplighter.kit.records import record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +170,7 @@ class Configuration:
     env: Mapping[str, str] = field(default_factory=dict, metadata=pairs("Its environment."))
 
 
-@dataclass(frozen=True)
+@record
 class FormulaLayers:
     """Directories of formulas and automations, low to high; a rig's list holds only what the city's does not.
 
@@ -190,6 +192,7 @@ class City:
     workspace: Workspace = field(default_factory=Workspace, metadata=table("The city itself.", Workspace))
     store: Store = field(default_factory=Store, metadata=table("The database.", Store))
     api: Api = field(default_factory=Api, metadata=table("The HTTP API and the console.", Api))
+    oidc: Oidc = field(default_factory=Oidc, metadata=table("Signing in at an OpenID provider.", Oidc))
     daemon: Daemon = field(default_factory=Daemon, metadata=table("The controller.", Daemon))
     session: Session = field(default_factory=Session, metadata=table("Sessions of agents.", Session))
     runs: Runs = field(default_factory=Runs, metadata=table("Runs of automations.", Runs))

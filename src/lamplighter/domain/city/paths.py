@@ -2,8 +2,9 @@
 
 import posixpath
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from lamplighter.kit.records import record
 
 BEADS_DIR = ".beads"  # where `bd` keeps its store
 UNUSED_BEADS_DIR = (
@@ -13,7 +14,7 @@ UNUSED_BEADS_DIR = (
 _REMOTE = re.compile(r"(?:[a-z][a-z0-9+.-]*://|[^/\s@]+@[^/\s:]+:)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@record
 class Remote:
     """A topology in a git repository: `<git-url>//<subdir>#<ref>`."""
 

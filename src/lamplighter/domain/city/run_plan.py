@@ -1,7 +1,7 @@
 """Plans an agent run: its directory, program, model, mode and environment."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from lamplighter.domain.sessions.presets.model import Counts, Effort, Mode, Pres
 from lamplighter.domain.sessions.presets.spoken import SPOKEN
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 
 SHELL = "shell"
 _OTHER = "Choose another preset."
@@ -31,7 +32,7 @@ class CannotRun(LampError):
         self.reason = reason
 
 
-@dataclass(frozen=True)
+@record
 class RunPlan:
     """`instructions` is the automation's own prompt; the full prompt is built from it once the run's files exist.
 
@@ -250,8 +251,9 @@ def chosen_preset(city: City, named: str, installed: Callable[[str], bool]) -> P
         raise CannotRun("not_headless", f"{preset.title} cannot run without a terminal.", hint=_OTHER)
     if not installed(preset.program):
         raise CannotRun(
-            "program_missing", f"`{preset.program}` is not on the path.", hint="Install it on this machine."
-        )
+            "program_missing", f"`{preset.program}` is not on the path.",
+            hint="Install it; if your shell finds it, `lamp daemon restart` lets the daemon find it too.",
+        )  # fmt: skip
     return preset
 
 

@@ -207,6 +207,27 @@ class Api:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Oidc:
+    issuer: str = field(
+        default="",
+        metadata=text("The OpenID provider at which people may sign in; none when unset.", limits.issuer),
+    )
+    client_id: str = field(default="", metadata=text("The name under which the provider knows this city."))
+    client_secret: str = field(
+        default="",
+        metadata=text("The client's secret, as `secret:NAME`; of a public client, none.", limits.secret_reference),
+    )
+    domains: tuple[str, ...] = field(
+        default=(),
+        metadata=texts(
+            "Whoever has a verified mail address of these domains becomes a member at the first sign-in. Others must "
+            "be members already, under their address.",
+            limits.mail_domains,
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Destination:
     name: str = field(metadata=text("Its name, for `to` and `notify`.", limits.destination_name))
     kind: str = field(

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -16,13 +15,14 @@ from lamplighter.kit.durations import format_duration
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.masking import MASK, masked
 from lamplighter.kit.nearest import full_stop
+from lamplighter.kit.records import record
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 _STEP = re.compile(r'"([^"]*)"|([^."\[\]]+)|\[(\d+)\]')
 _NESTED = frozenset({Shape.TABLE, Shape.ROWS, Shape.NAMED})
 
 
-@dataclass(frozen=True)
+@record
 class Explanation:
     """A value as TOML, and the layer, file and line that set it."""
 

@@ -1,15 +1,15 @@
 """How topologies join the city: which scope takes which agents, which providers win, and where the formulas are."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.domain.city.merge import with_own_paths
 from lamplighter.domain.city.tree import Findings, Leaf, Table
 from lamplighter.kit.nearest import did_you_mean
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Topology:
     """A topology file with the topologies it includes; cycles have been refused before."""
 

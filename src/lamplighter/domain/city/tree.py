@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lamplighter.kit.errors import Kind, LampError
+from lamplighter.kit.records import record
 
 KeyPath = tuple[str | int, ...]
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -17,7 +18,7 @@ def _no_lines(_path: KeyPath) -> int | None:
     return None
 
 
-@dataclass(frozen=True)
+@record
 class Origin:
     """One layer: a file, the environment or a command line; `lines` finds the line of a key on demand."""
 
@@ -27,7 +28,7 @@ class Origin:
     lines: Callable[[KeyPath], int | None] = _no_lines
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """Where a value was set."""
 
@@ -42,7 +43,7 @@ class Place:
         return self.origin.lines(self.path)
 
 
-@dataclass(frozen=True)
+@record
 class Leaf:
     """A value and its place. A section's value is a Table, a list's is a list of Tables, named tables' is a dict of
     Tables; other values are plain.
@@ -52,7 +53,7 @@ class Leaf:
     place: Place
 
 
-@dataclass(frozen=True)
+@record
 class Table:
     """The keys of one section that are set."""
 
@@ -86,7 +87,7 @@ class Table:
         return rows
 
 
-@dataclass(frozen=True)
+@record
 class Problem:
     """One problem, note or remark: where it is, and its message."""
 

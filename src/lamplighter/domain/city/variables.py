@@ -3,18 +3,18 @@
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from lamplighter.domain.city.model import Agent, City, Rig
 from lamplighter.domain.city.names import split_qualified
+from lamplighter.kit.records import record
 from lamplighter.kit.text import expand
 
 _FIELD = re.compile(r"\{\{\s*\.(\w+)\s*\}\}")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 
-@dataclass(frozen=True)
+@record
 class Branches:
     """The git branches of a working directory; empty if there is no repository."""
 

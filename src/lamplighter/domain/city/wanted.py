@@ -1,7 +1,7 @@
 """Which sessions a city wants: its fixed agents, and for each pool as many instances as demand and bounds require."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.model import Agent, City
@@ -14,9 +14,10 @@ from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.outlook import DRAIN_TIMEOUT, Wanted, WantedAgent
 from lamplighter.domain.sessions.pools import Bounds, wanted_instances
 from lamplighter.domain.sessions.supervise import Strategy
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Roster:
     """A city's agents with everything derived from the configuration alone, computed once per configuration."""
 

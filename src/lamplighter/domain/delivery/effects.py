@@ -5,13 +5,14 @@ Unless an earlier try is in doubt: that one may have arrived all the same, and s
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from lamplighter.kit.canonical import fingerprint
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 
 
 class EffectState(StrEnum):
@@ -19,7 +20,7 @@ class EffectState(StrEnum):
     DONE = "done"
 
 
-@dataclass(frozen=True)
+@record
 class Effect:
     """`id` is the same for every try. `doubts` counts tries of which it is unknown whether they arrived."""
 
@@ -43,40 +44,52 @@ class EffectChanged(Conflict):
         )
 
 
-@dataclass(frozen=True)
+@record
 class Send:
     """Record `effect`, commit, then send."""
 
     effect: Effect
 
 
-@dataclass(frozen=True)
+@record
 class LookUp:
     """An earlier try was interrupted before its result was recorded: ask the destination whether it arrived."""
 
     effect: Effect
 
 
-@dataclass(frozen=True)
+@record
 class AlreadyDone:
     """Send nothing; `effect` has the result."""
 
     effect: Effect
 
 
-@dataclass(frozen=True)
+@record
+class InDoubt:
+    """Send nothing: as many tries as may arrive are in doubt, and the destination cannot be asked."""
+
+    effect: Effect
+
+
+@record
 class Found:
     result: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@record
 class Absent:
     pass
 
 
-@dataclass(frozen=True)
+@record
 class CannotAsk:
-    """The destination cannot be asked whether an earlier try arrived."""
+    """The destination cannot be asked whether an earlier try arrived.
+
+    `at_most` is how often it may arrive there; None where a receiver tells a repeat from the first by itself.
+    """
+
+    at_most: int | None = None
 
 
 Answer = Found | Absent | CannotAsk
@@ -96,13 +109,17 @@ def begin(before: Effect | None, new: Effect) -> Send | LookUp | AlreadyDone:
     return AlreadyDone(before) if before.state is EffectState.DONE else LookUp(before)
 
 
-def after_look_up(effect: Effect, answer: Answer, now: datetime) -> Send | AlreadyDone:
-    """The step after a look-up. If the destination cannot be asked, send again (at least once) and record the doubt."""
+def after_look_up(effect: Effect, answer: Answer, now: datetime) -> Send | AlreadyDone | InDoubt:
+    """The step after a look-up. If the destination cannot be asked, send again and record the doubt, as long as it
+    cannot have arrived too often by that.
+    """
     match answer:
         case Found(result):
             return AlreadyDone(done(effect, result, now))
         case Absent():
             return Send(replace(effect, tries=effect.tries + 1))
+        case CannotAsk(at_most) if at_most is not None and effect.doubts + 1 >= at_most:
+            return InDoubt(effect)
         case CannotAsk():
             return Send(replace(effect, tries=effect.tries + 1, doubts=effect.doubts + 1))
 

@@ -1,13 +1,14 @@
 """Outbox items: durable instructions for the next step of work, and their states after failures and lost workers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.errors import Conflict
+from lamplighter.kit.records import record
 
 MOST_ATTEMPTS = 5
 MOST_RECOVERIES = 20
@@ -33,12 +34,13 @@ class ItemKind(StrEnum):
     SLACK_CALL = "slack_call"
     SLACK_PRESS = "slack_press"
     SLACK_FOLLOW = "slack_follow"
+    SLACK_OPEN = "slack_open"
 
 
 STAGES = frozenset({ItemKind.ENQUEUE_ENRICH, ItemKind.ENQUEUE_EXECUTE, ItemKind.COOK})
 """The kinds whose handling may hold the lease of their run."""
 REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
-    ItemKind.PROCESS_DELIVERY: ("delivery",),
+    ItemKind.PROCESS_DELIVERY: (),
     ItemKind.ENQUEUE_ENRICH: ("run",),
     ItemKind.ENQUEUE_EXECUTE: ("run",),
     ItemKind.COOK: ("run",),
@@ -52,15 +54,20 @@ REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
     ItemKind.SLACK_CALL: ("team", "method"),
     ItemKind.SLACK_PRESS: ("team", "person"),
     ItemKind.SLACK_FOLLOW: ("thread",),
+    ItemKind.SLACK_OPEN: ("run", "to"),
 }
 _SECOND, _MINUTE, _HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+_A_DAY = (5 * _SECOND, 30 * _SECOND, _MINUTE, 2 * _MINUTE, *(288 * (5 * _MINUTE,)))
 DELAYS: Mapping[str, tuple[timedelta, ...]] = {
     ItemKind.SEND_NOTICE.value: (
         5 * _SECOND, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 5 * _HOUR, 10 * _HOUR, 14 * _HOUR, 20 * _HOUR, 20 * _HOUR,
     ),
+    ItemKind.SLACK_CALL.value: _A_DAY,
+    ItemKind.SLACK_FOLLOW.value: _A_DAY,
+    ItemKind.SLACK_OPEN.value: _A_DAY,
 }  # fmt: skip
 """The delays after failed attempts of kinds that have a schedule of their own: notices are tried ten times over three
-days. The others are tried MOST_ATTEMPTS times."""
+days, what is said in Slack for a day. The others are tried MOST_ATTEMPTS times."""
 
 
 class ItemState(StrEnum):
@@ -73,7 +80,7 @@ class ItemState(StrEnum):
 SETTLED = frozenset({ItemState.DONE, ItemState.FAILED})
 
 
-@dataclass(frozen=True)
+@record
 class Item:
     """`kind` is the stored text, so that an unknown kind can fail visibly. `claims` counts claims and is the fence: a
     worker whose claim number is not the current one cannot settle the item.
@@ -109,8 +116,16 @@ def malformed(kind: str, payload: Mapping[str, Any]) -> str:
     """Why no attempt can ever succeed; empty for a valid item."""
     if kind not in REQUIRED:
         return f"`{kind}` is not a kind of outbox item"
+    if kind == ItemKind.PROCESS_DELIVERY and not _names_deliveries(payload):
+        return f"{kind} needs `deliveries`"
     missing = [key for key in REQUIRED[ItemKind(kind)] if not isinstance(payload.get(key), str) or not payload[key]]
     return f"{kind} needs `{'`, `'.join(missing)}`" if missing else ""
+
+
+def _names_deliveries(payload: Mapping[str, Any]) -> bool:
+    """One in `delivery`, as of what was gathered, or several in `deliveries`."""
+    several = payload.get("deliveries", [payload.get("delivery")])
+    return isinstance(several, list) and bool(several) and all(isinstance(one, str) and one for one in several)
 
 
 def claim(item: Item, worker: str, now: datetime) -> Item:

@@ -1,15 +1,15 @@
 """Which process may take an outbox item: what the item's work needs, and what a process has."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lamplighter.domain.delivery.outbox import ItemKind
+from lamplighter.kit.records import record
 
 _IN_THE_RIG = frozenset({ItemKind.ENQUEUE_EXECUTE.value, ItemKind.COOK.value})
 
 
-@dataclass(frozen=True)
+@record
 class Reach:
     """The items a process may take in a city with several nodes: those of its node, of its rigs, and without a need.
 

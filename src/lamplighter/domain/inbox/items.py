@@ -1,7 +1,7 @@
 """Inbox items: what needs a person, in one sentence, with the command that would mend it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -81,18 +81,24 @@ class InboxItem:
     settled_by: str | None = None
     settled_how: str = ""
     told: str = ""
+    snoozed_count: int | None = None
+    """It is shown again as soon as it has happened so often, however long it would be hidden otherwise."""
+    settled_why: str = ""
+    """What the person said who dismissed it."""
 
     def shown(self, now: datetime) -> Shown:
         if self.state is State.SETTLED:
             return Shown.SETTLED
-        return Shown.SNOOZED if self.snoozed_until is not None and self.snoozed_until > now else Shown.OPEN
+        hidden = self.snoozed_until is not None and self.snoozed_until > now
+        recurred = self.snoozed_count is not None and self.count >= self.snoozed_count
+        return Shown.SNOOZED if hidden and not recurred else Shown.OPEN
 
     @property
     def of_runs(self) -> bool:
         return self.kind in OF_RUNS
 
 
-@dataclass(frozen=True)
+@record
 class Need:
     """Something that needs a person, as whoever finds it describes it; `at` is when it began.
 
@@ -112,7 +118,7 @@ class Need:
                          last_run=self.run)  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class Folded:
     """The runs an item stands for, together."""
 
@@ -120,6 +126,22 @@ class Folded:
     first_at: datetime
     last_at: datetime
     last_run: str
+
+
+class NotDismissed(Conflict):
+    def __init__(self, item: "InboxItem") -> None:
+        super().__init__(
+            f"Inbox item {item.id} was not dismissed, so that it cannot be opened again.",
+            hint=f"`lamp inbox show {item.id}` says how it was settled.",
+        )
+
+
+class OpenAgain(Conflict):
+    def __init__(self, item: "InboxItem", other: "InboxItem") -> None:
+        super().__init__(
+            f"What inbox item {item.id} was about has opened item {other.id} since.",
+            hint=f"`lamp inbox show {other.id}` shows that one.",
+        )
 
 
 class NotOpen(Conflict):
@@ -139,11 +161,13 @@ def sentence(item: InboxItem) -> str:  # noqa: C901, PLR0911, PLR0912  a table o
     why = f": {told['error']}" if told.get("error") else ""
     match item.kind:
         case Kind.NEEDS_HUMAN if told.get("plan"):
-            return _ended(f"A run of {name} has a plan that waits for approval: {told.get('question', '')}")
+            return _ended(f"{name} has a plan that waits for approval: {told.get('question', '')}")
+        case Kind.NEEDS_HUMAN if told.get("question"):
+            return _ended(f"{name} asks: {told['question']}")
         case Kind.NEEDS_HUMAN:
-            return _ended(f"A run of {name} asks for a person{': ' + told['question'] if told.get('question') else ''}")
+            return f"A run of {name} ended and asks for a person."
         case Kind.FAILED:
-            reason = f" ({told['reason']})" if told.get("reason") else ""
+            reason = f" ({_spoken(told['reason'])})" if told.get("reason") else ""
             return _ended(f"{name} failed{_times(item.count)}{reason}{why}")
         case Kind.TIMED_OUT:
             return _ended(f"{name} ran out of time{_times(item.count)}{why}")

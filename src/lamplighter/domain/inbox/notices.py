@@ -1,7 +1,6 @@
 """Who is told of an inbox item, and when: the rules of notices, as pure functions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, time
 from enum import StrEnum
 from typing import Any
@@ -52,7 +51,7 @@ class Notice:
     answer: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Rule:
     """What one destination is told: which ends of runs, and from how many failures on."""
 
@@ -61,7 +60,7 @@ class Rule:
     after: int = 1
 
 
-@dataclass(frozen=True)
+@record
 class QuietHours:
     """From `start` until `end`, which may be on the next day."""
 

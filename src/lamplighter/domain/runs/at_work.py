@@ -1,8 +1,10 @@
 """How many runs may be at work at once, by city, rig, preset and login; those that wait are let in as they came."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
+
+from lamplighter.kit.records import record
 
 LIMIT = "limit"
 MEMORY = "memory"
@@ -15,7 +17,7 @@ A_FEW = 10
 QUOTED = 3
 
 
-@dataclass(frozen=True)
+@record
 class Most:
     """0 is no limit. `rigs` and `presets` name single ones; the others have `per_rig` and `per_preset`."""
 
@@ -41,7 +43,7 @@ class Most:
         return bool(self.per_preset or self.per_login or any(self.presets.values()))
 
 
-@dataclass(frozen=True)
+@record
 class Counted:
     """A run as the limits see it; `login` is the directory and the account of its program's login."""
 
@@ -51,7 +53,7 @@ class Counted:
     login: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Bound:
     """One limit that a run falls under: what it is called, and which runs count."""
 
@@ -64,7 +66,7 @@ class Bound:
         return not self.attribute or getattr(one, self.attribute) == self.value
 
 
-@dataclass(frozen=True)
+@record
 class Full:
     """The limit that keeps a run waiting, and the runs that take its places."""
 

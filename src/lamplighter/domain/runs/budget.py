@@ -1,12 +1,12 @@
 """What runs have used, as far as their programs report it, and whether that exceeds their limits: by run and by day."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from lamplighter.kit.durations import format_duration
+from lamplighter.kit.records import record
 
 
 class Used(Protocol):
@@ -22,7 +22,7 @@ class Used(Protocol):
     def cost_usd(self) -> float | None: ...
 
 
-@dataclass(frozen=True)
+@record
 class Spent:
     """`cost` stays None for programs that never report a cost."""
 
@@ -34,7 +34,7 @@ class Spent:
         return Spent(self.tokens + max(used.input_tokens, 0) + max(used.output_tokens, 0), cost)
 
 
-@dataclass(frozen=True)
+@record
 class Limits:
     cost: float | None = None
     tokens: int | None = None
@@ -45,7 +45,7 @@ class Limits:
         return any(one is not None for one in (self.cost, self.tokens, self.time))
 
 
-@dataclass(frozen=True)
+@record
 class DaySpent:
     """What agent runs used since the city's last midnight, those at work included."""
 
@@ -54,7 +54,7 @@ class DaySpent:
     time: timedelta = timedelta(0)
 
 
-@dataclass(frozen=True)
+@record
 class DayBudget:
     """A budget of one day; `whose`, such as `All runs`, begins the sentence that tells of it."""
 
@@ -62,7 +62,7 @@ class DayBudget:
     limits: Limits
 
 
-@dataclass(frozen=True)
+@record
 class Over:
     reason: str
     message: str

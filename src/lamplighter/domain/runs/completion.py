@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from lamplighter.domain.runs.model import ACTIVE, Run, RunState
 from lamplighter.kit.canonical import canonical
 from lamplighter.kit.errors import Conflict, LampError, UsageError
+from lamplighter.kit.records import record
 
 TOOL = "automation_complete"
 ALIAS = "automation.complete"
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
         return RunState(self.value)
 
 
-@dataclass(frozen=True)
+@record
 class Completion:
     """An agent's report about its own run. Contents are compared as canonical JSON, so key order does not matter."""
 
@@ -161,7 +161,7 @@ class NotStarted(CompletionRefused):
         super().__init__(f"Run {run.id} is only {run.state}.", hint="Only a running run can be completed.")
 
 
-@dataclass(frozen=True)
+@record
 class Recorded:
     """The completion that is already recorded for a run."""
 
@@ -170,36 +170,36 @@ class Recorded:
     round: int = 1
 
 
-@dataclass(frozen=True)
+@record
 class Accept:
     to: RunState
 
 
-@dataclass(frozen=True)
+@record
 class Propose:
     """The plan is recorded, and the run ends: a person decides about it."""
 
 
-@dataclass(frozen=True)
+@record
 class Verify:
     """The claim of success is recorded and will be verified; the run goes on until then."""
 
 
-@dataclass(frozen=True)
+@record
 class Replay:
     """The same completion was recorded before: give the same answer, write nothing. `round` is its round."""
 
     round: int | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Late:
     """Refused, but the report is recorded in the run's timeline; raising inside the transaction would lose it."""
 
     error: TooLate
 
 
-@dataclass(frozen=True)
+@record
 class Refuse:
     error: CompletionRefused
 
@@ -207,7 +207,7 @@ class Refuse:
 Judgement = Accept | Propose | Verify | Replay | Late | Refuse
 
 
-@dataclass(frozen=True)
+@record
 class Claims:
     """The claims of success of a run whose success is verified, of all its rounds."""
 

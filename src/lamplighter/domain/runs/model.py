@@ -1,7 +1,7 @@
 """A run and the table of its legal moves; every change of a run's state is checked here and nowhere else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -172,7 +172,7 @@ class Run:
         return self.state in TERMINAL
 
 
-@dataclass(frozen=True)
+@record
 class By:
     """The actor that moves a run, and its role; only a worker needs the version of the lease it holds."""
 

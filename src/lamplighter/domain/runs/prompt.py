@@ -1,9 +1,9 @@
 """The prompt of an agent run: its instructions, the path of the trigger's data, and the duty to report its end."""
 
 import shlex
-from dataclasses import dataclass
 
 from lamplighter.domain.runs.completion import ASK_TOOL, TOOL
+from lamplighter.kit.records import record
 
 SHELL_COMMAND = "lamp run complete"
 ASK_COMMAND = "lamp run ask"
@@ -32,7 +32,7 @@ def completion_id(run: str, number: int = 1) -> str:
     return f"run:{run}:completion:v{number}"
 
 
-@dataclass(frozen=True)
+@record
 class Turn:
     """One more turn of a program: which round of its run it is, what it is told, and which session it resumes."""
 
@@ -46,12 +46,14 @@ class Turn:
     """Whether also a program that resumes its session is told where to read what set its run off."""
     instructs: bool = False
     """Whether also a program that resumes its session is told its instructions: they are not those it began with."""
+    begins: bool = False
+    """Whether nothing came before it."""
 
 
 FIRST = Turn()
 
 
-@dataclass(frozen=True)
+@record
 class Handed:
     """The notes that earlier runs of the automation handed on: their file, and which version they are; its cursor."""
 
@@ -92,7 +94,7 @@ def prompt(  # noqa: PLR0913  the blocks of a prompt
 
 
 def _earlier(turn: Turn, context_file: str | None) -> str:
-    if not turn.message:
+    if not turn.message or turn.begins:
         return ""
     told = "Earlier work on this was done in this directory, in a session that cannot be resumed."
     if not turn.files or context_file is None:

@@ -1,8 +1,9 @@
 """Where a run works: the configuration its automation names, or one that a model picks from the allowed ones."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from lamplighter.kit.records import record
 
 FAILED_SELECTION = "configuration_selection_failed"
 MISSING = "missing_configuration"
@@ -17,7 +18,7 @@ class How(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
+@record
 class Wish:
     """What the automation asks for. `decide` means that a model picks from `allowed`."""
 
@@ -27,14 +28,14 @@ class Wish:
     fallback: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Candidate:
     name: str
     description: str
     where: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Target:
     """`configuration` None with `how` default means the automation's own path, rig or city. `reason` is recorded."""
 
@@ -51,20 +52,20 @@ class Target:
         return {"type": self.how.value, "reason": self.reason, "configuration": self.configuration}
 
 
-@dataclass(frozen=True)
+@record
 class Ask:
     """A model must be asked; pass its answer to `settle`."""
 
     candidates: tuple[Candidate, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Selected:
     configuration: str
     rationale: str
 
 
-@dataclass(frozen=True)
+@record
 class NotSelected:
     reason: str
 

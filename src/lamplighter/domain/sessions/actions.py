@@ -1,11 +1,11 @@
 """The actions and verdicts that the patrol decides on for each session."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from lamplighter.domain.sessions.idle import DrainReason
 from lamplighter.domain.sessions.model import SessionName
+from lamplighter.kit.records import record
 
 
 class StartReason(StrEnum):
@@ -33,21 +33,21 @@ class StopReason(StrEnum):
     RENAMED = "its session has another name now"
 
 
-@dataclass(frozen=True)
+@record
 class Start:
     session: SessionName
     agent: str
     reason: StartReason
 
 
-@dataclass(frozen=True)
+@record
 class Stop:
     session: SessionName
     agent: str
     reason: StopReason
 
 
-@dataclass(frozen=True)
+@record
 class Restart:
     """Stop, then start, then clear the scrollback; if the stop fails, the session is not started."""
 
@@ -57,7 +57,7 @@ class Restart:
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Drain:
     """Mark the session as draining: its agent finishes its work, then acknowledges."""
 
@@ -67,13 +67,13 @@ class Drain:
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class ClearDrain:
     session: SessionName
     agent: str
 
 
-@dataclass(frozen=True)
+@record
 class NoteEnd:
     """The program ended by itself: record when, and report it once, with the end of its output if there is any.
 
@@ -88,7 +88,7 @@ class NoteEnd:
     drained: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Quarantine:
     """It was started too often: report that once; it is not started again before `until`."""
 
@@ -111,7 +111,7 @@ class AgentState(StrEnum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True)
+@record
 class Verdict:
     """The state of a session, with a readable reason; `until` is when the patrol next looks at it on its own."""
 
@@ -121,7 +121,7 @@ class Verdict:
     until: datetime | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Decision:
     verdict: Verdict
     actions: tuple[Action, ...] = ()

@@ -1,16 +1,17 @@
 """Going round in circles: an agent that makes the same call of a tool, with the same result, again and again."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lamplighter.domain.sessions.transcript import SessionEvent, ToolEnded, ToolStarted
+from lamplighter.kit.records import record
 
 QUOTED = 300
 """How many characters of a call, and of its result, are quoted."""
 MOST_OPEN = 100
 
 
-@dataclass(frozen=True)
+@record
 class Call:
     """A call of a tool and its result, as far as the program tells them."""
 
@@ -25,7 +26,7 @@ class Call:
         return bool(self.asked or self.gave)
 
 
-@dataclass(frozen=True)
+@record
 class Circle:
     """How often the last call was made in a row; `started` are the calls that have not ended."""
 

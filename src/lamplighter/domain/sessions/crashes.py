@@ -1,10 +1,12 @@
 """The history of a session's starts: how soon it may be started again, and when it is quarantined."""
 
-from dataclasses import dataclass, replace
+import signal
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lamplighter.kit.clock import SET_BACK_TOLERANCE
 from lamplighter.kit.durations import format_duration
+from lamplighter.kit.records import record
 
 # The first relight is immediate; each further one waits longer, as long as the session keeps ending within SHORT_LIFE.
 RELIGHT_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (0, 1, 5, 15, 30))
@@ -14,7 +16,7 @@ _LONGEST_LINE = 200
 _KNOWN_STATUSES = {126: " (cannot be run)", 127: " (program not found)"}  # as shells report them
 
 
-@dataclass(frozen=True)
+@record
 class CrashLimit:
     """`count` starts within `window` quarantine a session; with a count of 0 or less it is never quarantined."""
 
@@ -22,7 +24,7 @@ class CrashLimit:
     window: timedelta = timedelta(hours=1)
 
 
-@dataclass(frozen=True)
+@record
 class Life:
     """The time from one start to its end. A failed start ends at the time it began; a wished end is not a crash."""
 
@@ -33,7 +35,7 @@ class Life:
     cause: str = ""  # why it ended or could not begin, for people
 
 
-@dataclass(frozen=True)
+@record
 class SessionHistory:
     """The recorded lives of one session, oldest first; kept across restarts of the daemon."""
 
@@ -71,10 +73,22 @@ class SessionHistory:
 
 
 def end_cause(exit_status: int | None, output: str) -> str:
-    """Why a program ended, for people: its status, and the last line that it wrote."""
-    status = "" if exit_status is None else f" with status {exit_status}{_KNOWN_STATUSES.get(exit_status, '')}"
+    """Why a program ended, for people: its status or the signal, and the last line that it wrote."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return f"its program ended{status}" + (f": {lines[-1][:_LONGEST_LINE]}" if lines else "")
+    last = lines[-1][:_LONGEST_LINE] if lines else ""
+    name = signal_name(exit_status)
+    if name is not None:  # what it wrote before is not why it ended
+        return f"its program was ended by {name}" + (f"; the last it wrote: {last}" if last else "")
+    status = "" if exit_status is None else f" with status {exit_status}{_KNOWN_STATUSES.get(exit_status, '')}"
+    return f"its program ended{status}" + (f": {last}" if last else "")
+
+
+def signal_name(exit_status: int | None) -> str | None:
+    """Such as `SIGKILL` for 137, by which a shell tells it; None if no signal ended the program."""
+    try:
+        return None if exit_status is None else signal.Signals(exit_status - 128).name
+    except ValueError:
+        return None
 
 
 def starts_in_window(history: SessionHistory, limit: CrashLimit, now: datetime) -> tuple[datetime, ...]:

@@ -1,12 +1,12 @@
 """Idleness and draining of living sessions: when one counts as idle, and what its drain marks say."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Seen
 from lamplighter.kit.clock import SET_BACK_TOLERANCE
+from lamplighter.kit.records import record
 
 STARTUP_GRACE = timedelta(seconds=60)
 
@@ -41,7 +41,7 @@ class DrainReason(StrEnum):
     PERSON = "person"
 
 
-@dataclass(frozen=True)
+@record
 class Draining:
     since: datetime | None
     reason: DrainReason

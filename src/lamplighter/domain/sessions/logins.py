@@ -5,12 +5,12 @@ refused, or its provider's limit is reached, further runs wait: one of them trie
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 
 from lamplighter.domain.sessions.presets.model import Preset
+from lamplighter.kit.records import record
 
 CHECK_EVERY = timedelta(seconds=30)
 """How often the runs that wait for a refused login look whether there is a reason to try it."""
@@ -26,7 +26,7 @@ class LoginState(StrEnum):
     LIMITED = "provider_limit"
 
 
-@dataclass(frozen=True)
+@record
 class LoginKey:
     """`home` is the directory that keeps the login, `account` a mark of the keys in the environment."""
 
@@ -36,7 +36,7 @@ class LoginKey:
     account: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Login:
     """What is known of a login. `model` is set for a limit that was told of that model.
 
@@ -57,7 +57,7 @@ class Login:
     configuration: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Waiting:
     """A run that is to start: until when it may wait, and whether a person asked for it."""
 
@@ -66,20 +66,20 @@ class Waiting:
     by_hand: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Go:
     """Start it. `tries` is the login that it tries for all others that wait."""
 
     tries: Login | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Wait:
     until: datetime
     why: Login
 
 
-@dataclass(frozen=True)
+@record
 class GiveUp:
     """It has waited as long as it may: the run is skipped."""
 

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NewType
+
+from lamplighter.kit.records import record
 
 SessionName = NewType("SessionName", str)
 
@@ -20,7 +22,7 @@ def session_name(text: str) -> SessionName:
     return SessionName(text)
 
 
-@dataclass(frozen=True)
+@record
 class Readiness:
     """When a started program is ready for input: a line begins with `prompt_prefix`, or `mark` is on its screen.
 
@@ -37,7 +39,7 @@ class Readiness:
         return bool(self.prompt_prefix or self.mark)
 
 
-@dataclass(frozen=True)
+@record
 class Dialog:
     """A question on the first screens: when `mark` is shown, pick the option containing `choose`, else press `keys`."""
 
@@ -46,13 +48,13 @@ class Dialog:
     keys: tuple[str, ...] = ("Enter",)
 
 
-@dataclass(frozen=True)
+@record
 class CopyFile:
     source: str
     destination: str  # relative to the working directory
 
 
-@dataclass(frozen=True)
+@record
 class Setup:
     """What is done before and after a start, on the machine where the session runs."""
 
@@ -62,7 +64,7 @@ class Setup:
     after: tuple[str, ...] = ()  # shell commands once it is ready
 
 
-@dataclass(frozen=True)
+@record
 class SessionSpec:
     """Everything a provider needs to start one session. `env` is the whole environment; nothing is inherited."""
 
@@ -80,7 +82,7 @@ class SessionSpec:
     setup: Setup = Setup()
 
 
-@dataclass(frozen=True)
+@record
 class Seen:
     """The state of one session of this city at one moment.
 

@@ -11,13 +11,14 @@ from lamplighter.domain.sessions.drift import Fingerprint
 from lamplighter.domain.sessions.idle import STARTUP_GRACE, DrainReason, draining
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.supervise import Strategy, taken_along, without_rings
+from lamplighter.kit.records import record
 
 DRAIN_TIMEOUT = timedelta(minutes=5)
 DRIFT_TIMEOUT = timedelta(minutes=1)
 _BLANK = SessionHistory()
 
 
-@dataclass(frozen=True)
+@record
 class WantedAgent:
     """One session that should run. `template` is the name of the declared agent, which instances of a pool share."""
 
@@ -36,7 +37,7 @@ class WantedAgent:
         return self.template or self.agent
 
 
-@dataclass(frozen=True)
+@record
 class Wanted:
     """What the configuration asks for: sessions in the order they start, and rules for all other sessions."""
 
@@ -50,7 +51,7 @@ class Wanted:
     one_pass: bool = False  # no patrol follows: drains are not waited for, idleness is ignored
 
 
-@dataclass(frozen=True)
+@record
 class Sight:
     """All observed sessions of the city, those at work on a bead, and those with an action under way.
 

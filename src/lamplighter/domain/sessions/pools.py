@@ -1,13 +1,13 @@
 """Pools: which instances are wanted, given demand, bounds and the running instances."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lamplighter.domain.sessions.idle import DrainReason, draining
 from lamplighter.domain.sessions.model import Seen
+from lamplighter.kit.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Bounds:
     least: int = 0
     most: int = 1

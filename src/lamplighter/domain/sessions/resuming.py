@@ -2,18 +2,19 @@
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from lamplighter.kit.clock import from_rfc3339, rfc3339
+from lamplighter.kit.records import record
 
 QUICK = timedelta(seconds=60)
 QUICK_DEATHS = 2
 _STARTS_KEPT = 10
 
 
-@dataclass(frozen=True)
+@record
 class Conversed:
     """The conversation of an agent: its program, its name there if that was ours to choose, the mark in its first
     prompt, where the program worked, and when it was started with it.

@@ -3,9 +3,9 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from lamplighter.domain.sessions.model import Dialog, Readiness
+from lamplighter.kit.records import record
 
 LINES_READ = 40
 _NBSP = "\u00a0"
@@ -47,7 +47,7 @@ def answer(screen: str, dialogs: Iterable[Dialog]) -> tuple[Dialog, tuple[str, .
     return None
 
 
-@dataclass(frozen=True)
+@record
 class InputRow:
     """A screen with its cursor, which programs keep where their next input goes, even those that do not show it."""
 

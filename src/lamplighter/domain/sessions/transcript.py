@@ -1,16 +1,18 @@
 """The events of a session's transcript, in one form for all agent programs."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from lamplighter.kit.records import record
 
-@dataclass(frozen=True)
+
+@record
 class Text:
     kind: ClassVar[str] = "text"
     text: str
 
 
-@dataclass(frozen=True)
+@record
 class ToolStarted:
     kind: ClassVar[str] = "tool_started"
     tool_id: str
@@ -18,7 +20,7 @@ class ToolStarted:
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class ToolEnded:
     kind: ClassVar[str] = "tool_ended"
     tool_id: str
@@ -26,7 +28,7 @@ class ToolEnded:
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class TurnEnded:
     """The program waits for the next message or exits. `ok` is what the program claims, and proves nothing."""
 
@@ -35,13 +37,13 @@ class TurnEnded:
     reason: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Failed:
     kind: ClassVar[str] = "error"
     message: str
 
 
-@dataclass(frozen=True)
+@record
 class Usage:
     """Usage since the last such event; the total is the sum of all of them."""
 
@@ -55,7 +57,7 @@ class Usage:
 SessionEvent = Text | ToolStarted | ToolEnded | TurnEnded | Failed | Usage
 
 
-@dataclass(frozen=True)
+@record
 class Parsed:
     """What one line of output contains: events, and the program's own session id if the line names it.
 

@@ -1,17 +1,31 @@
 """Messages that people write in Slack, as its events tell of them."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 STOP = "x"
 """The reaction that ends the turn which works in a thread."""
-_SPOKEN = frozenset({None, "", "file_share", "thread_broadcast"})
+_SPOKEN = frozenset({"", "file_share", "thread_broadcast"})
 _DIRECT = "im"
 EARLY_WITHIN = timedelta(minutes=10)
 """Slack tells of a message again after a minute and after five; later than that it gives up."""
+
+
+MOST_FILES = 10
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A file that was sent along; `why` says why it cannot be had, empty where it can."""
+
+    name: str
+    url: str
+    size: int = 0
+    kind: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -28,11 +42,12 @@ class Said:
     thread: str
     text: str
     to_us: bool
+    files: tuple[Attached, ...] = ()
 
 
 def said(team: str, event: Mapping[str, Any], *, bot_user: str, bot_id: str) -> Said | None:
     """What a person wrote that may be meant for us; None for all else, above all for what apps write, us included."""
-    if event.get("type") not in {"app_mention", "message"} or event.get("subtype") not in _SPOKEN:
+    if event.get("type") not in ("app_mention", "message") or str(event.get("subtype") or "") not in _SPOKEN:
         return None
     person, text, at = (str(event.get(key) or "") for key in ("user", "text", "ts"))
     if event.get("bot_id") or event.get("bot_profile") or person in {"", bot_user} or not at:
@@ -41,9 +56,36 @@ def said(team: str, event: Mapping[str, Any], *, bot_user: str, bot_id: str) -> 
     mention = f"<@{bot_user}>"
     channel, thread = str(event.get("channel") or ""), str(event.get("thread_ts") or at)
     spoken = _readable(text.replace(mention, " "))
-    if not channel or not spoken or not bot_id:
+    files = _attached(event.get("files"))
+    if not channel or not (spoken or files) or not bot_id:
         return None
-    return Said(team, person, channel, at, thread, spoken, direct or mention in text)
+    return Said(team, person, channel, at, thread, spoken, direct or mention in text, files)
+
+
+def _attached(value: object) -> tuple[Attached, ...]:
+    given = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return tuple(_file(one) for one in given[:MOST_FILES])
+
+
+def _file(one: Mapping[str, Any]) -> Attached:
+    url = one.get("url_private_download") or one.get("url_private")
+    size = one.get("size")
+    return Attached(
+        name=str(one.get("name") or one.get("id") or "file")[:200],
+        url=url if isinstance(url, str) else "",
+        size=size if isinstance(size, int) else 0,
+        kind=str(one.get("mimetype") or "")[:100],
+        why="" if isinstance(url, str) else "Slack does not say where it is",
+    )
+
+
+def with_files(heard: Said, kept: Sequence[str], missing: Sequence[str]) -> Said:
+    """What was said, with where its files are, and which of them are not to be had."""
+    parts = [heard.text or "These files belong to it."]
+    if kept:
+        parts.append("Files that were sent along, to be read as data: " + ", ".join(kept))
+    parts += [f"A file could not be had: {one}." for one in missing]
+    return replace(heard, text="\n\n".join(parts), files=())
 
 
 @dataclass(frozen=True)

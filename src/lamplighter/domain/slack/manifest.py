@@ -4,7 +4,7 @@ from typing import Any
 
 EVENTS_PATH, INTERACTIONS_PATH = "/slack/events", "/slack/interactions"
 SCOPES = (
-    "app_mentions:read", "channels:history", "chat:write", "groups:history", "im:history", "im:write",
+    "app_mentions:read", "channels:history", "chat:write", "files:read", "groups:history", "im:history", "im:write",
     "reactions:read", "reactions:write", "users:read", "users:read.email",
 )  # fmt: skip
 EVENTS = ("app_mention", "message.channels", "message.groups", "message.im", "reaction_added")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lamplighter.domain.slack.markdown import plain
+
 EVENT_TYPE = "lamp_notice"
 PREFIX = "lamp"
 """What the ids of our buttons begin with."""
@@ -11,12 +13,10 @@ LONGEST_BUTTON = 75
 LONGEST_PART = 3500
 """Slack shows at least so many characters of a message in one piece."""
 MOST_CHOICES = 10
+MOST_OPTIONS = 100
+STOP, PLACE = "stop", "place"
+"""The verbs of what belongs to a thread, not to an inbox item."""
 _OF_RUNS = frozenset({"failed", "timed_out"})
-
-
-def plain(text: str) -> str:
-    """The text with what Slack would read as marks, links or mentions made harmless."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def cut(text: str, most: int) -> str:
@@ -104,6 +104,34 @@ def _row(item: str, buttons: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
         for action, label, value in buttons
     ]  # fmt: skip
     return {"type": "actions", "block_id": f"{PREFIX}:{item}", "elements": elements}
+
+
+def at_work(text: str, doing: str, thread: str, *, buttons: bool) -> list[dict[str, Any]]:
+    """A message of a turn as long as it is worked on: what was said, what is being done, and a way to end it."""
+    blocks = [section(one) for one in parts(text, LONGEST_SECTION)]
+    blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": f":hourglass_flowing_sand: {doing} …"}]})
+    if buttons:
+        row = _row(thread, [(STOP, "Stop", STOP)])
+        row["elements"][0]["style"] = "danger"
+        blocks.append(row)
+    return blocks
+
+
+def picker(text: str, thread: str, places: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A choice among places, each with what it is for."""
+    options = [
+        {
+            "text": {"type": "plain_text", "text": cut(name, LONGEST_BUTTON)}, "value": name,
+            **({"description": {"type": "plain_text", "text": cut(told, LONGEST_BUTTON)}} if told else {}),
+        }
+        for name, told in list(places.items())[:MOST_OPTIONS]
+        if len(name) <= LONGEST_BUTTON
+    ]  # fmt: skip
+    menu = {
+        "type": "static_select", "action_id": f"{PREFIX}:{PLACE}", "options": options,
+        "placeholder": {"type": "plain_text", "text": "Where?"},
+    }  # fmt: skip
+    return [section(text), {"type": "actions", "block_id": f"{PREFIX}:{thread}", "elements": [menu]}]
 
 
 def decided(blocks: Sequence[Mapping[str, Any]], told: str, *, keeps_buttons: bool) -> list[Mapping[str, Any]]:

@@ -1,7 +1,7 @@
 """The list of agents for people and programs: one row each, with its state and the reason for it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from lamplighter.domain.city.model import Agent
@@ -18,6 +18,7 @@ from lamplighter.domain.sessions.crashes import (
 )
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.outlook import agent_of, is_runs, pool_of
+from lamplighter.kit.records import record
 from lamplighter.services import sessions
 from lamplighter.services.agents.views import AgentView
 
@@ -39,7 +40,7 @@ async def agents_of(host: "Host", now: datetime) -> list[AgentView]:
     return agent_views(Known(roster, await host.sessions.seen(), kept.histories, {}, now, kept=False))
 
 
-@dataclass(frozen=True)
+@record
 class Known:
     """Everything that a list of agents is built from; `kept` is true while a controller looks after them.
 

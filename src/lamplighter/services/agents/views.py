@@ -1,12 +1,13 @@
 """Agents as every surface shows them, and the answers of what is done to them. It imports little."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lamplighter.kit.records import record
 
-@dataclass(frozen=True)
+
+@record
 class AgentView:
     """An agent, or an instance of a pool, with its state and the reason for it."""
 
@@ -26,7 +27,7 @@ class AgentView:
     exit_status: int | None = None
 
 
-@dataclass(frozen=True)
+@record
 class StartView:
     session_id: str | None
     started_at: datetime
@@ -38,7 +39,7 @@ class StartView:
     end_reason: str | None
 
 
-@dataclass(frozen=True)
+@record
 class ActionView:
     """An event about an agent."""
 
@@ -52,7 +53,7 @@ class ActionView:
     run: str | None
 
 
-@dataclass(frozen=True)
+@record
 class AgentDetail(AgentView):
     """An agent with its last starts, and the last actions on it with their reasons; a pool with its instances."""
 
@@ -63,13 +64,13 @@ class AgentDetail(AgentView):
     """Whether its session has a terminal that the console can show."""
 
 
-@dataclass(frozen=True)
+@record
 class OutputView:
     name: str
     output: str
 
 
-@dataclass(frozen=True)
+@record
 class AttachView:
     """The command that a person's terminal runs to see the session."""
 
@@ -77,19 +78,19 @@ class AttachView:
     command: Sequence[str]
 
 
-@dataclass(frozen=True)
+@record
 class NudgedView:
     name: str
     nudged: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class DrainingView:
     name: str
     draining: bool
 
 
-@dataclass(frozen=True)
+@record
 class RestartedView:
     """The id of the new session, and that of the one before."""
 
@@ -98,13 +99,13 @@ class RestartedView:
     before: str
 
 
-@dataclass(frozen=True)
+@record
 class KilledView:
     name: str
     killed: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class SwitchedView:
     """`changed` is false if it was so already."""
 
@@ -113,24 +114,24 @@ class SwitchedView:
     changed: bool
 
 
-@dataclass(frozen=True)
+@record
 class UnquarantinedView:
     name: str
     quarantined: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class DrainCheckView:
     draining: bool
 
 
-@dataclass(frozen=True)
+@record
 class AcknowledgedView:
     name: str
     acknowledged: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class RequestedView:
     name: str
     requested: bool = True

@@ -13,6 +13,7 @@ from lamplighter.domain.automations.model import Automation, Condition, Event, G
 from lamplighter.domain.automations.state import TriggerState, after_firing, passed_over
 from lamplighter.domain.events import Event as BusEvent
 from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.records import record
 from lamplighter.services.automations import snapshots
 from lamplighter.services.automations.firing import Attempt, Cause, Fired, fire_if_admitted
 from lamplighter.services.automations.registering import quiet_at
@@ -40,7 +41,7 @@ class PassReport:
     looked_at: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class _Pass:
     """One transaction of the scheduler, with its report."""
 
@@ -51,7 +52,7 @@ class _Pass:
     start_grant: StartGrant | None = None
 
 
-@dataclass(frozen=True)
+@record
 class _Work:
     """One due trigger and its automation within a pass."""
 
@@ -77,7 +78,7 @@ class _Work:
         return self.trigger.gate
 
 
-@dataclass(frozen=True)
+@record
 class Peek:
     """What an idle scheduler needs to know: whether there is an unseen event, and when the next trigger is due."""
 

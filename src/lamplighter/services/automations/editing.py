@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.automations.reading import Problem
 from lamplighter.domain.automations.shape import flattened, to_file, to_shape
 from lamplighter.kit.errors import Conflict, Misfit, UsageError, place_of
+from lamplighter.kit.records import record
 from lamplighter.services.automations import registering, snapshots
 from lamplighter.services.automations.definitions import FILE
 from lamplighter.services.automations.firing import DefinitionBroken, locked_named, unknown
@@ -162,7 +163,7 @@ def export(tx: Tx, scoped_name: str) -> dict[str, Any]:
     return to_file(replace(automation, enabled=row.enabled))
 
 
-@dataclass(frozen=True)
+@record
 class Import:
     """A file's tree to import into the store under a name; `replace` allows it to replace a stored automation."""
 
@@ -196,10 +197,10 @@ def get(tx: Tx, scoped_name: str) -> AutomationRow:
     return row
 
 
-def pages(tx: Tx) -> Iterator[list[AutomationRow]]:
-    """All automations in order of their scoped names, as many at once as the store gives."""
+def pages(tx: Tx, rig: str | None = None) -> Iterator[list[AutomationRow]]:
+    """All automations, or those of a rig, in order of their scoped names, as many at once as the store gives."""
     after = ""
-    while page := tx.automations.page(after=after):
+    while page := tx.automations.page(after=after, rig=rig):
         yield page
         after = page[-1].scoped_name
 

@@ -12,6 +12,7 @@ from lamplighter.domain.city.modes import modes_told
 from lamplighter.domain.city.run_plan import named_preset
 from lamplighter.kit import toml_text
 from lamplighter.kit.errors import UsageError
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services import configurations
 from lamplighter.services.automations import editing, firing, outlook, references, snapshots
@@ -33,7 +34,7 @@ class NotToml(UsageError):
         super().__init__(f"{file} is not TOML: {error}.", hint="`lamp automation export` shows what one looks like.")
 
 
-@dataclass(frozen=True)
+@record
 class CreateAutomation:
     """Create an automation in the store.
 
@@ -58,39 +59,39 @@ class ProposeAutomation:
     policies: Mapping[str, Any] = given("Overlap, retry, deadline, budget and the like.", default={})
 
 
-@dataclass(frozen=True)
+@record
 class EditAutomation(NamedAutomation):
     """Change a stored automation: only what is named changes."""
 
     changes: Mapping[str, Any] = given("The keys to change.", whole=True, default={})
 
 
-@dataclass(frozen=True)
+@record
 class EnableAutomation(NamedAutomation):
     """Let it fire; its count of failures starts anew."""
 
 
-@dataclass(frozen=True)
+@record
 class DisableAutomation(NamedAutomation):
     """Keep it from firing; it can still be run by hand."""
 
 
-@dataclass(frozen=True)
+@record
 class SuspendAutomation(NamedAutomation):
     """Hold it back for a while: times that pass are on record, events wait, and nobody can run it."""
 
 
-@dataclass(frozen=True)
+@record
 class ResumeAutomation(NamedAutomation):
     """Lift its suspension."""
 
 
-@dataclass(frozen=True)
+@record
 class DeleteAutomation(NamedAutomation):
     """Delete a stored automation; its runs stay in history."""
 
 
-@dataclass(frozen=True)
+@record
 class ImportAutomation:
     """A stored automation from an automation.toml; it fires at once unless the file or --disabled says otherwise."""
 
@@ -101,7 +102,7 @@ class ImportAutomation:
     disabled: bool = given("Do not let it fire yet.", default=False)
 
 
-@dataclass(frozen=True)
+@record
 class RunAutomation(NamedAutomation):
     """Run it now, whatever its triggers say; their times stay as they are."""
 
@@ -109,7 +110,7 @@ class RunAutomation(NamedAutomation):
     key: str | None = given("A repeated request with the same key starts no second run.", default=None)
 
 
-@dataclass(frozen=True)
+@record
 class PauseCity:
     """Stop all firing at once, and start no run; those under way go on. `lamp resume` lifts it."""
 

@@ -1,7 +1,7 @@
 """Read-only views of automations: list, gate checks, next firings, explanation and history."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice
@@ -20,6 +20,7 @@ from lamplighter.domain.city.show import covered
 from lamplighter.domain.events import EventFilter
 from lamplighter.domain.runs.model import RunState, said
 from lamplighter.kit.durations import format_duration
+from lamplighter.kit.records import record
 from lamplighter.services import clock_back
 from lamplighter.services.automations import references, snapshots
 from lamplighter.services.automations.due import state_of
@@ -51,7 +52,7 @@ _JITTER = timedelta(days=1)
 _BESIDE_THE_GATE = frozenset({"id", "kind", "human_schedule", "badge"})
 
 
-@dataclass(frozen=True)
+@record
 class Verdict:
     """The result of checking one gate."""
 
@@ -78,7 +79,7 @@ class Verdict:
         return None if at is None else max(at, self.now)
 
 
-@dataclass(frozen=True)
+@record
 class Asked:
     """A condition of an automation, whose command is to be run."""
 
@@ -87,7 +88,7 @@ class Asked:
     gate: Condition
 
 
-@dataclass(frozen=True)
+@record
 class Standing:
     """An automation with its triggers' rows, read together."""
 
@@ -99,12 +100,12 @@ class Standing:
         return None if self.row.definition is None else snapshots.of_row(self.row)
 
 
-def standings(tx: Tx, scoped_name: str | None = None) -> Iterator[Standing]:
-    """One automation by name, or all of them, read page by page. Raises AutomationUnknown."""
+def standings(tx: Tx, scoped_name: str | None = None, rig: str | None = None) -> Iterator[Standing]:
+    """One automation by name, or all of them or of a rig, read page by page. Raises AutomationUnknown."""
     if scoped_name is not None:
         yield standing(tx, scoped_name)
         return
-    for rows in pages(tx):
+    for rows in pages(tx, rig):
         yield from with_triggers(tx, rows)
 
 
@@ -141,6 +142,8 @@ def _shape(found: Standing, rules: Rules, last: LastOf | None, warnings: Sequenc
         scoped_name=row.scoped_name,
         rig=row.rig,
         description=shown.get("description", ""),
+        owner=shown.get("owner") or None,
+        tags=list(shown.get("tags", ())),
         enabled=row.enabled,
         timezone=shown.get("timezone"),
         source=row.source,
@@ -173,22 +176,28 @@ def _last_view(last: LastOf) -> LastRunView:
     return LastRunView(last.id, last.state.value, last.reason or None, last.started_at, last.ended_at)
 
 
-def conditions(tx: Tx, scoped_name: str | None = None) -> list[Asked]:
+def conditions(tx: Tx, scoped_name: str | None = None, rig: str | None = None) -> list[Asked]:
     """The conditions whose commands a caller must run before it calls `verdicts`. Raises AutomationUnknown."""
     return [
         Asked(one.row, trigger.id, trigger.gate)
-        for one in standings(tx, scoped_name)
+        for one in standings(tx, scoped_name, rig)
         for trigger in (() if one.automation is None else one.automation.triggers)
         if isinstance(trigger.gate, Condition)
     ]
 
 
 def verdicts(
-    tx: Tx, *, now: datetime, rules: Rules, scoped_name: str | None = None, checks: Checks | None = None
+    tx: Tx,
+    *,
+    now: datetime,
+    rules: Rules,
+    scoped_name: str | None = None,
+    rig: str | None = None,
+    checks: Checks | None = None,
 ) -> list[Verdict]:
     """The current verdict on every gate; that on an unchecked condition says so. Raises AutomationUnknown."""
     found = []
-    for one in standings(tx, scoped_name):
+    for one in standings(tx, scoped_name, rig):
         blocked = blocked_by(rules.switches(one.row))
         rows = {row.id: row for row in one.triggers}
         for trigger, verdict in _checked(tx, one, now, rules, checks or {}).items():
@@ -198,21 +207,18 @@ def verdicts(
 
 
 def next_firings(
-    tx: Tx,
+    found: Iterable[Standing],
     span: tuple[datetime, datetime],
     *,
     rules: Rules,
     limit: int,
-    scoped_name: str | None = None,
     each: int | None = None,
 ) -> list[FiringView]:
     """The first `limit` firings expected in that span, in order; later ones are not computed.
 
     `each` bounds the firings of one automation, so that one that fires often hides no other.
-
-    Raises AutomationUnknown.
     """
-    armed = [one for one in standings(tx, scoped_name) if _fires(one.row) and _may_come_by(one, span[1])]
+    armed = [one for one in found if _fires(one.row) and _may_come_by(one, span[1])]
     automations = [one.automation for one in armed if one.automation is not None]
     states = {(one.row.scoped_name, row.id): state_of(row) for one in armed for row in one.triggers}
     zones = {one.scoped_name: rules.zone_of(one) for one in automations}

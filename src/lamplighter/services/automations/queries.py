@@ -1,10 +1,10 @@
 """Reading automations: lists, one in full, what is due and why, what fires next, and what became of past times."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.automations.templates import TEMPLATES
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.kit.toml_writing import dumped
 from lamplighter.services.automations import editing, firing, outlook
@@ -28,11 +28,14 @@ CHECKS_WITHIN = 3600.0
 """In seconds: conditions have time limits of their own, which a city may set as it likes."""
 
 
+_OF_RIG = "Only those of this rig; with a NAME the same as NAME:rig:RIG."
+
+
 def scoped(name: str, rig: str | None) -> str:
     return f"{name}:rig:{rig}" if rig and ":rig:" not in name else name
 
 
-@dataclass(frozen=True)
+@record
 class NamedAutomation:
     """An automation, by its scoped name or by name and rig."""
 
@@ -44,7 +47,7 @@ class NamedAutomation:
         return scoped(self.name, self.rig)
 
 
-@dataclass(frozen=True)
+@record
 class ListAutomations:
     """Every automation: what it does, when it fires, whether it is on."""
 
@@ -55,35 +58,35 @@ class ListAutomations:
     limit: int = given("At most so many.", default=PAGE, least=1, most=10_000)
 
 
-@dataclass(frozen=True)
+@record
 class AllAutomations:
     """All automations with their triggers and next times."""
 
 
-@dataclass(frozen=True)
+@record
 class ShowAutomation(NamedAutomation):
     """One automation in full."""
 
 
-@dataclass(frozen=True)
+@record
 class CheckAutomations:
     """What is due now, and why or why not. Exits 0 when something is due, else 1."""
 
     name: str | None = given("Only this one.", default=None, positional=True, names="automation")
-    rig: str | None = given("The automation of this rig; the same as NAME:rig:RIG.", default=None, names="rig")
+    rig: str | None = given(_OF_RIG, default=None, names="rig")
 
 
-@dataclass(frozen=True)
+@record
 class NextFirings:
     """When timed automations fire next, in order. Conditions and events cannot be foretold."""
 
     name: str | None = given("Only this one.", default=None, positional=True, names="automation")
-    rig: str | None = given("The automation of this rig; the same as NAME:rig:RIG.", default=None, names="rig")
+    rig: str | None = given(_OF_RIG, default=None, names="rig")
     count: int = given("At most so many.", default=10, least=1, most=1000)
     days: float = given("Look so far ahead.", default=366.0, least=0, most=100_000)
 
 
-@dataclass(frozen=True)
+@record
 class Simulate:
     """What would fire, in order, if nothing else happened. Conditions and events cannot be foretold."""
 
@@ -91,16 +94,16 @@ class Simulate:
     start: datetime | None = given("From then on; now when left out.", default=None, key="from")
     limit: int = given("At most so many.", default=500, least=1, most=100_001)
     name: str | None = given("Only this automation.", default=None, names="automation")
-    rig: str | None = given("The automation of this rig; the same as NAME:rig:RIG.", default=None, names="rig")
+    rig: str | None = given(_OF_RIG, default=None, names="rig")
     each: int | None = given("Of each automation at most so many.", default=None, least=1, most=100_001)
 
 
-@dataclass(frozen=True)
+@record
 class ExplainAutomation(NamedAutomation):
     """Why it did or did not fire, and when it will: gate, policy, suspension, previous run."""
 
 
-@dataclass(frozen=True)
+@record
 class AutomationHistory(NamedAutomation):
     """Every slot and what became of it: fired, late, missed, skipped and why; newest first."""
 
@@ -108,12 +111,12 @@ class AutomationHistory(NamedAutomation):
     limit: int = given("At most so many.", default=50, least=1, most=10_000)
 
 
-@dataclass(frozen=True)
+@record
 class ListTemplates:
     """Starting points: `lamp automation create NAME --template ID --path DIR`."""
 
 
-@dataclass(frozen=True)
+@record
 class ExportAutomation(NamedAutomation):
     """The automation.toml that says the same."""
 
@@ -131,8 +134,10 @@ def show_automation(tx: Tx, ask: NamedAutomation, ctx: Context) -> AutomationVie
 async def check_automations(host: Host, ask: CheckAutomations, ctx: Context) -> list[VerdictView]:
     """Raises AutomationUnknown, and what running the commands of conditions raises."""
     name = None if ask.name is None else scoped(ask.name, ask.rig)
-    checks = await _checks(host, name)
-    found = await host.store.read(outlook.verdicts, now=ctx.now, rules=ctx.rules, scoped_name=name, checks=checks)
+    checks = await _checks(host, name, ask.rig)
+    found = await host.store.read(
+        outlook.verdicts, now=ctx.now, rules=ctx.rules, scoped_name=name, rig=ask.rig, checks=checks
+    )
     return [one.view() for one in found]
 
 
@@ -144,8 +149,8 @@ async def explain_automation(host: Host, ask: ExplainAutomation, ctx: Context) -
     return ExplanationView(name, sentences)
 
 
-async def _checks(host: Host, name: str | None) -> outlook.Checks:
-    asked = await host.store.read(outlook.conditions, name)
+async def _checks(host: Host, name: str | None, rig: str | None = None) -> outlook.Checks:
+    asked = await host.store.read(outlook.conditions, name, rig)
     answers = await host.check_conditions(asked) if asked else []
     return {(one.row.scoped_name, one.trigger): answer for one, answer in zip(asked, answers, strict=True)}
 
@@ -154,14 +159,16 @@ def next_firings(tx: Tx, ask: NextFirings, ctx: Context) -> list[FiringView]:
     """Raises AutomationUnknown."""
     name = None if ask.name is None else scoped(ask.name, ask.rig)
     span = (ctx.now, ctx.now + timedelta(days=ask.days))
-    return outlook.next_firings(tx, span, rules=ctx.rules, limit=ask.count, scoped_name=name)
+    found = outlook.standings(tx, name, ask.rig)
+    return outlook.next_firings(found, span, rules=ctx.rules, limit=ask.count)
 
 
 def simulate(tx: Tx, ask: Simulate, ctx: Context) -> list[FiringView]:
     """Raises AutomationUnknown."""
     start = ask.start or ctx.now
     span, name = (start, start + timedelta(days=ask.days)), None if ask.name is None else scoped(ask.name, ask.rig)
-    return outlook.next_firings(tx, span, rules=ctx.rules, limit=ask.limit, scoped_name=name, each=ask.each)
+    found = outlook.standings(tx, name, ask.rig)
+    return outlook.next_firings(found, span, rules=ctx.rules, limit=ask.limit, each=ask.each)
 
 
 def automation_history(tx: Tx, ask: AutomationHistory, _ctx: Context) -> list[TriggerEventView]:

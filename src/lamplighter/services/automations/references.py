@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from functools import cache
 
 from lamplighter.domain.automations.decode import Invalid
-from lamplighter.domain.automations.model import Automation
+from lamplighter.domain.automations.model import Automation, Formula
 from lamplighter.domain.automations.references import Known, unknown_names
+from lamplighter.domain.beads.formulas import plan
 from lamplighter.domain.city.planners import cannot_plan, mode_refused, not_spoken_to
 from lamplighter.domain.city.providers import known_providers
 from lamplighter.domain.secrets import is_name
-from lamplighter.kit.errors import LampError
+from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.services.automations import snapshots
 from lamplighter.services.automations.editing import DefinitionInvalid
 from lamplighter.services.configurations import known as chosen_ones
@@ -23,12 +24,15 @@ def known(tx: Tx, ctx: Context) -> Known:
     """What automations can name now. Each formula is read at most once."""
     city = ctx.city
 
-    @cache
-    def formula(name: str, rig: str | None) -> str:
-        if ctx.formulas is None:
+    reads = None if ctx.formulas is None else cache(ctx.formulas.read)
+
+    def formula(action: Formula, rig: str | None) -> str:
+        if reads is None:
             return ""
         try:
-            ctx.formulas.read(name, rig)
+            plan(reads(action.formula, rig), title=None, values=action.variables)
+        except UsageError as error:  # its file is right, and what it is given is not
+            return f"{_sentence(error.message)}; `vars` of the automation gives them"
         except LampError as error:
             return _sentence(error.message)
         return ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 
 
@@ -26,7 +27,7 @@ class AutomationTriggerView:
     check_result: str | None
 
 
-@dataclass(frozen=True)
+@record
 class LastRunView:
     """The newest run of an automation, which may still be under way."""
 
@@ -37,7 +38,7 @@ class LastRunView:
     ended_at: datetime | None
 
 
-@dataclass(frozen=True)
+@record
 class LimitsView:
     """The limits in force: those of the definition, else the defaults, bounded by the city's `max_timeout`."""
 
@@ -45,7 +46,7 @@ class LimitsView:
     deadline: str
 
 
-@dataclass(frozen=True)
+@record
 class AutomationView:
     """`action` and `limits` are None, and `policies` empty, where the file cannot be read; `problems` says why.
 
@@ -56,6 +57,8 @@ class AutomationView:
     scoped_name: str
     rig: str | None
     description: str
+    owner: str | None
+    tags: Sequence[str]
     enabled: bool
     timezone: str | None
     source: str
@@ -76,7 +79,7 @@ class AutomationView:
     updated_at: datetime
 
 
-@dataclass(frozen=True)
+@record
 class VerdictView:
     """Whether one trigger is due now."""
 
@@ -88,7 +91,7 @@ class VerdictView:
     next_due_at: datetime | None
 
 
-@dataclass(frozen=True)
+@record
 class FiringView:
     """A firing that is expected; `local` is its time in `zone`."""
 
@@ -99,13 +102,13 @@ class FiringView:
     zone: str
 
 
-@dataclass(frozen=True)
+@record
 class ExplanationView:
     scoped_name: str
     sentences: Sequence[str]
 
 
-@dataclass(frozen=True)
+@record
 class TriggerEventView:
     """One time at which a trigger fired or did not, and what became of it; `count` joins repeated skips."""
 
@@ -124,7 +127,7 @@ class TriggerEventView:
     run_state: str | None
 
 
-@dataclass(frozen=True)
+@record
 class SuspensionView:
     """`changed` is false if it was so already."""
 
@@ -133,20 +136,20 @@ class SuspensionView:
     changed: bool
 
 
-@dataclass(frozen=True)
+@record
 class AutomationDeleted:
     scoped_name: str
     deleted: bool = True
 
 
-@dataclass(frozen=True)
+@record
 class AutomationFile:
     """The text of an automation.toml."""
 
     toml: str
 
 
-@dataclass(frozen=True)
+@record
 class TemplateView:
     id: str
     name: str
@@ -156,7 +159,7 @@ class TemplateView:
     prompt: str
 
 
-@dataclass(frozen=True)
+@record
 class PauseView:
     """`changed` is false if the city was paused already."""
 

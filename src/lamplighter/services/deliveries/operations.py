@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.access import Verb
-from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.kit.clock import from_rfc3339
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import NotFound, UsageError
 from lamplighter.kit.ids import oldest_id
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
+from lamplighter.services.deliveries.receiving import processed_by
 from lamplighter.services.deliveries.views import DeliveryDetail, DeliveryView, view_of
 from lamplighter.services.operation import Http, Page, read, transaction
 from lamplighter.services.resolving import LAST, the_one
@@ -21,6 +21,8 @@ from lamplighter.store.tx import Tx
 
 MOST_REPLAYED = 1000
 MOST_NAMES = 1000
+TOGETHER = 50
+"""How many deliveries are judged again in one transaction."""
 
 
 class DeliveryUnknown(NotFound):
@@ -82,8 +84,8 @@ def replay(tx: Tx, ask: ReplayDeliveries, ctx: Context) -> DeliveriesReplayed:
     ids = _ranged(tx, ask, ctx.now) if ask.since or ask.until else [_meant(tx, one) for one in ask.deliveries]
     if not ids and not (ask.since or ask.until):
         raise UsageError("Name a delivery, or a time with --since.", hint="`lamp delivery list` shows those there are.")
-    for one in ids:
-        tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.PROCESS_DELIVERY, {"delivery": one}, ctx.now))
+    for first in range(0, len(ids), TOGETHER):
+        tx.outbox.add(processed_by(ids[first : first + TOGETHER], ctx))
     if ids:
         tx.events.append(ctx.event("delivery.replayed", subject=ask.connection, payload={"count": len(ids)}))
     return DeliveriesReplayed(ids, len(ids))

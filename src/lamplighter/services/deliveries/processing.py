@@ -1,7 +1,7 @@
 """Processing a delivery: every trigger of its connection judges it, and those that it opens ask the one admission."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,11 +15,14 @@ from lamplighter.domain.connections.reading import EVENT_ID, Reading, read
 from lamplighter.domain.connections.verdicts import Judged, dedup_key, gathered_until, is_allowed, is_full, runs_named
 from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
 from lamplighter.domain.delivery_fields import SEARCHED
+from lamplighter.domain.runs import tracing
 from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.records import changed
 from lamplighter.services import outbox
 from lamplighter.services.automations import snapshots
 from lamplighter.services.automations.firing import Attempt, Cause, Fired, fire_if_admitted
 from lamplighter.services.context import Context
+from lamplighter.services.deliveries.receiving import processed_by
 from lamplighter.services.rules import Rules
 from lamplighter.store.automations import AutomationRow
 from lamplighter.store.connections import ConnectionRow
@@ -77,7 +80,9 @@ class _Came:
         return told | {"message": self.reading.title, "payload": self.payload}
 
     def cause_payload(self) -> dict[str, Any]:
-        return {
+        trace = self.row.headers.get(tracing.HEADER, "")
+        told = {tracing.HEADER: trace} if tracing.is_sound(trace) else {}
+        return told | {
             "provider": self.connection.provider.value,
             "event_type": self.reading.event_type,
             "external_id": self.row.external_id,
@@ -115,53 +120,80 @@ class _Work:
 
 
 def process(tx: Tx, item: Item, *, rules: Rules, ctx: Context) -> None:
-    """Judge the delivery for each trigger, or fire what was gathered. May be repeated: what fired fires no more.
+    """Judge the deliveries for each trigger, or fire what was gathered. May be repeated: what fired fires no more.
 
     Raises NotClaimed.
     """
     outbox.mine(tx, item)
     work = _Work(tx, rules, ctx)
-    until = (
-        _end_gathering(work, item.payload) if "gathering" in item.payload else _judge(work, item.payload["delivery"])
-    )
+    until = _end_gathering(work, item.payload) if "gathering" in item.payload else _judge_all(work, deliveries_of(item))
     if until is None:
         outbox.done(tx, item, ctx.now)
     else:
         outbox.later(tx, item, until, ctx.now)
 
 
-def _judge(work: _Work, delivery: str) -> datetime | None:
-    """When it is to be tried again, because a trigger holds it; None if all triggers have judged it."""
-    tx, row = work.tx, work.tx.deliveries.lock(delivery)
-    if row is None:
-        return None
-    came = _read(tx, row)
-    if came is None:
-        tx.deliveries.processed(replace(row, state="processed", problem="its connection is gone"))
-        return None
-    before = {(one.automation_id, one.trigger_id): one for one in tx.deliveries.verdicts([row.id]).get(row.id, ())}
-    waits: list[timedelta] = []
-    problem = _problem(came)
-    for found in [] if problem else tx.triggers.of_connection(row.connection):
+def process_each(tx: Tx, item: Item, ctx: Context) -> None:
+    """Have each delivery of the item processed by an item of its own, so that one that fails holds up no other.
+
+    Raises NotClaimed.
+    """
+    for delivery in deliveries_of(item):
+        tx.outbox.add(processed_by([delivery], ctx))
+    outbox.done(tx, item, ctx.now)
+
+
+def deliveries_of(item: Item) -> Sequence[str]:
+    found = item.payload.get("deliveries")
+    return found if isinstance(found, list) else [item.payload["delivery"]]
+
+
+def _judge_all(work: _Work, deliveries: Sequence[str]) -> datetime | None:
+    """When the only delivery is to be judged again, because a trigger holds it; one of several gets its own item."""
+    tx = work.tx
+    rows = tx.deliveries.some(deliveries, locked=True)
+    connections = tx.connections.some({row.connection for row in rows})
+    verdicts = tx.deliveries.verdicts(row.id for row in rows)
+    automations = {found.automation for name in connections for found in tx.triggers.of_connection(name)}
+    for automation in sorted(automations):  # the usual order of locking rows
+        tx.automations.lock(automation)
+    for row in rows:
+        if row.connection not in connections:
+            tx.deliveries.processed(changed(row, state="processed", problem="its connection is gone"))
+            continue
+        wait = _judge(work, row, connections[row.connection], verdicts.get(row.id, ()), asks=bool(automations))
+        if wait is not None and len(deliveries) == 1:
+            return work.ctx.now + wait
+        if wait is not None:
+            tx.outbox.add(processed_by([row.id], work.ctx, after=wait))
+    return None
+
+
+def _judge(
+    work: _Work, row: DeliveryRow, connection: ConnectionRow, before: Iterable[Verdict], *, asks: bool
+) -> timedelta | None:
+    """How long it has to wait because a trigger holds it; None if all triggers have judged it."""
+    tx, came = work.tx, _read(work.tx, row, connection)
+    problem, waits = _problem(came), list[timedelta]()
+    fired = {(one.automation_id, one.trigger_id) for one in before if one.verdict == Judged.FIRED}
+    for found in tx.triggers.of_connection(row.connection) if asks and not problem else []:
         one = _locked(tx, found)
-        earlier = before.get((found.automation, found.id))
-        if one is None or (earlier is not None and earlier.verdict == Judged.FIRED):
+        if one is None or (found.automation, found.id) in fired:
             continue
         wait = _judged(work, came, one)
         if wait is not None:
             waits.append(wait)
-    state = "waiting" if waits else "processed"
     said = came.reading
     tx.deliveries.processed(
-        replace(row, state=state, event_type=said.event_type, title=said.title, author=said.author, problem=problem)
-    )
-    return work.ctx.now + min(waits) if waits else None
+        changed(
+            row, state="waiting" if waits else "processed", event_type=said.event_type, title=said.title,
+            author=said.author, problem=problem,
+        )
+    )  # fmt: skip
+    return min(waits, default=None)
 
 
-def _read(tx: Tx, row: DeliveryRow) -> _Came | None:
-    connection = tx.connections.get(row.connection)
-    if connection is None:
-        return None
+def _read(tx: Tx, row: DeliveryRow, connection: ConnectionRow) -> _Came:
     payload = json.loads(row.body)
     reading = read(connection.provider, row.headers, payload, connection.title)
     named = runs_named(row.body)
@@ -343,7 +375,8 @@ def _end_gathering(work: _Work, payload: Mapping[str, Any]) -> datetime | None:
     if gathered.due_at > now:
         return gathered.due_at
     rows = tx.deliveries.some(gathered.deliveries)
-    came = [one for one in (_read(tx, each) for each in rows) if one is not None]
+    connections = tx.connections.some({each.connection for each in rows})
+    came = [_read(tx, each, connections[each.connection]) for each in rows if each.connection in connections]
     found = next((one for one in tx.triggers.of(row.id) if one.id == payload["trigger"]), None)
     one = None if found is None else _locked(tx, found)
     if one is None or not came:

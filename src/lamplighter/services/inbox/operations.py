@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamplighter.domain.access import Verb
-from lamplighter.domain.inbox.items import LONGEST_SNOOZE, InboxItem, Kind, NotOpen, State
+from lamplighter.domain.inbox.items import LONGEST_SNOOZE, InboxItem, Kind, NotDismissed, NotOpen, OpenAgain, State
 from lamplighter.domain.runs.model import Run
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import Conflict, UsageError
@@ -13,13 +13,15 @@ from lamplighter.kit.records import changed
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.inbox import needs, settling
-from lamplighter.services.inbox.queries import ITEM_ID, ItemView, named, views
+from lamplighter.services.inbox.queries import ITEM_ID, ItemView, every_open, named, views
 from lamplighter.services.operation import Http, Need, transaction
 from lamplighter.services.runs import continuing, people, planning, review
 from lamplighter.services.runs.operations import Resolved, resolution
 from lamplighter.store.tx import Tx
 
 RUNS_AT_ONCE = 1000
+LONGEST_REASON = 500
+MOST_TIMES = 1000
 
 
 @dataclass(frozen=True)
@@ -90,14 +92,27 @@ class DismissItem:
     """Settle an item for everybody without doing anything about it; the next of its kind opens a new one."""
 
     item: str = given(ITEM_ID, key="item_id", metavar="ITEM", positional=True)
+    reason: str = given("Why, in a word or two.", default="")
+
+
+@dataclass(frozen=True)
+class ReopenItem:
+    """Open a dismissed item again, as if nobody had dismissed it."""
+
+    item: str = given(ITEM_ID, key="item_id", metavar="ITEM", positional=True)
 
 
 @dataclass(frozen=True)
 class SnoozeItem:
-    """Hide an item from everybody until a time, or for a while; what is new about it is counted meanwhile."""
+    """Hide an item from everybody until a time, for a while, or until it happens again; it is counted meanwhile."""
 
     item: str = given(ITEM_ID, key="item_id", metavar="ITEM", positional=True)
-    until: str = given("A duration such as 2h or 3d, or a time such as 2026-11-18T09:00+01:00.", positional=True)
+    until: str | None = given(
+        "A duration such as 2h or 3d, or a time such as 2026-11-18T09:00+01:00.", default=None, positional=True
+    )
+    times: int | None = given(
+        "Until it has happened so many times more; 1 is its next failure.", default=None, least=1, most=MOST_TIMES
+    )
 
 
 @dataclass(frozen=True)
@@ -112,6 +127,20 @@ class SeeItem:
     """Note that you have seen an item; others see it as new still."""
 
     item: str = given(ITEM_ID, key="item_id", metavar="ITEM", positional=True)
+
+
+@dataclass(frozen=True)
+class SeeAll:
+    """Note that you have seen every open item, or every one about an automation or agent."""
+
+    subject: str | None = given("Only items about this automation or agent.", default=None)
+
+
+@dataclass(frozen=True)
+class SeenAll:
+    """How many items were new to you."""
+
+    seen: int
 
 
 class NotOfRuns(Conflict):
@@ -215,25 +244,63 @@ def _decided(tx: Tx, name: str, decide: Callable[[Run], object], ctx: Context) -
 
 
 def dismiss_item(tx: Tx, ask: DismissItem, ctx: Context) -> ItemView:
-    return _settled(tx, _counted(tx, _open(tx, ask.item)), "dismissed", "inbox.dismissed", ctx)
+    """Raises ItemUnknown, NotOpen, UsageError. The reason stays with the item."""
+    why = ask.reason.strip()
+    if len(why) > LONGEST_REASON:
+        raise UsageError(f"The reason is longer than {LONGEST_REASON} characters.", hint="A word or two are enough.")
+    item = changed(_counted(tx, _open(tx, ask.item)), settled_why=why)
+    return _settled(tx, item, "dismissed", "inbox.dismissed", ctx)
+
+
+def reopen_item(tx: Tx, ask: ReopenItem, ctx: Context) -> ItemView:
+    """Raises ItemUnknown, NotDismissed, OpenAgain. Nobody is told of it a second time."""
+    found = named(tx, ask.item)
+    item = tx.inbox.lock(found.id) or found
+    if item.state is not State.SETTLED or item.settled_how != "dismissed":
+        raise NotDismissed(item)
+    since = tx.inbox.lock_open(item.fingerprint)
+    if since is not None:
+        raise OpenAgain(item, since)
+    told = State.OPEN.value if item.told else ""
+    after = changed(
+        item, state=State.OPEN, settled_at=None, settled_by=None, settled_how="", settled_why="", told=told
+    )  # fmt: skip
+    return _saved(tx, after, "inbox.reopened", ctx)
 
 
 def snooze_item(tx: Tx, ask: SnoozeItem, ctx: Context) -> ItemView:
     """Raises ItemUnknown, NotOpen, UsageError."""
-    until = snoozed_until(ask.until, ctx.now)
-    after = changed(_open(tx, ask.item), snoozed_until=until, snoozed_by=ctx.actor.name)
+    if ask.until is None and ask.times is None:
+        raise UsageError("Nothing says until when.", hint="Write a duration such as `2h`, or `--times 1`.")
+    if ask.times is not None and not 1 <= ask.times <= MOST_TIMES:
+        raise UsageError(f"That is not a number of times from 1 to {MOST_TIMES}.", hint="1 is its next failure.")
+    item = _counted(tx, _open(tx, ask.item))
+    until = ctx.now + LONGEST_SNOOZE if ask.until is None else snoozed_until(ask.until, ctx.now)
+    recurred = None if ask.times is None else item.count + ask.times
+    after = changed(item, snoozed_until=until, snoozed_by=ctx.actor.name, snoozed_count=recurred)
     return _saved(tx, after, "inbox.snoozed", ctx)
 
 
 def unsnooze_item(tx: Tx, ask: UnsnoozeItem, ctx: Context) -> ItemView:
     item = _open(tx, ask.item)
-    return _saved(tx, changed(item, snoozed_until=None, snoozed_by=None), "inbox.unsnoozed", ctx)
+    after = changed(item, snoozed_until=None, snoozed_by=None, snoozed_count=None)
+    return _saved(tx, after, "inbox.unsnoozed", ctx)
 
 
 def see_item(tx: Tx, ask: SeeItem, ctx: Context) -> ItemView:
     item = named(tx, ask.item)
     tx.inbox.see(item.id, ctx.actor.name, ctx.now)
     return _shown(tx, item, ctx)
+
+
+def see_all(tx: Tx, ask: SeeAll, ctx: Context) -> SeenAll:
+    items = [one.id for one in every_open(tx) if ask.subject in {None, one.subject}]
+    new = set(items) - tx.inbox.seen(items, ctx.actor.name) if items else set()
+    for item in sorted(new):
+        tx.inbox.see(item, ctx.actor.name, ctx.now)
+    if new:
+        tx.wake(needs.TOPIC)
+    return SeenAll(len(new))
 
 
 def snoozed_until(text: str, now: datetime) -> datetime:
@@ -287,7 +354,9 @@ def _saved(tx: Tx, after: InboxItem, event: str, ctx: Context) -> ItemView:
 
 
 def _tell(tx: Tx, item: InboxItem, event: str, ctx: Context) -> None:
-    payload = {"item": item.id, "kind": item.kind.value, "snoozed_until": item.snoozed_until}
+    payload = {
+        "item": item.id, "kind": item.kind.value, "snoozed_until": item.snoozed_until, "reason": item.settled_why
+    }  # fmt: skip
     told = {key: value.isoformat() if isinstance(value, datetime) else value for key, value in payload.items() if value}
     tx.events.append(ctx.event(event, subject=item.subject, payload=told))
 
@@ -321,6 +390,7 @@ AMEND = transaction(
 )
 REJECT = transaction("inbox.reject", Verb.ANSWER_RUN, RejectItem, ItemView, reject_item, http=_route("reject"))
 DISMISS = transaction("inbox.dismiss", Verb.DISMISS_ITEM, DismissItem, ItemView, dismiss_item, http=_route("dismiss"))
+REOPEN = transaction("inbox.reopen", Verb.DISMISS_ITEM, ReopenItem, ItemView, reopen_item, http=_route("reopen"))
 SNOOZE = transaction(
     "inbox.snooze", Verb.SNOOZE_ITEM, SnoozeItem, ItemView, snooze_item, http=_route("snooze"), repeatable=True
 )
@@ -328,3 +398,6 @@ UNSNOOZE = transaction(
     "inbox.unsnooze", Verb.SNOOZE_ITEM, UnsnoozeItem, ItemView, unsnooze_item, http=_route("unsnooze"), repeatable=True
 )
 SEE = transaction("inbox.see", Verb.READ, SeeItem, ItemView, see_item, http=_route("see"), repeatable=True)
+SEE_ALL = transaction(
+    "inbox.see-all", Verb.READ, SeeAll, SeenAll, see_all, http=Http("POST", "/inbox/see-all"), repeatable=True
+)

@@ -1,13 +1,13 @@
 """Reading the inbox: what needs a person. It imports little, because `lamp inbox` is used often."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.inbox.items import URGENT, InboxItem, Kind, Shown, State, fix, how_settled, sentence
 from lamplighter.kit.errors import NotFound
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, read
@@ -24,7 +24,7 @@ MOST_TOLD = 5
 ITEM_ID = "The item's id, the beginning or end of it, or the name of what its only open item is about."
 
 
-@dataclass(frozen=True)
+@record
 class ItemView:
     """An inbox item: one sentence, and the command that would mend it."""
 
@@ -46,21 +46,23 @@ class ItemView:
     settled_at: datetime | None = given("When it was settled.")
     settled_by: str | None = given("Who settled it.")
     settled_how: str | None = given("How it came to its end.")
+    settled_why: str | None = given("What the person said who dismissed it.", default=None)
+    snoozed_times: int | None = given("It comes back earlier if it happens so many times more.", default=None)
 
 
-@dataclass(frozen=True)
+@record
 class ListInbox:
     """What needs a person, the most urgent first; each with one sentence and the command that would mend it."""
 
     state: Shown = given("Only items in this state.", default=Shown.OPEN)
     kind: Kind | None = given("Only items of this kind.", default=None)
     before: str | None = given(
-        "With --state settled: only items older than this one.", default=None, metavar="ID", names="item"
+        "Only items that come after this one: the next page.", default=None, metavar="ID", names="item"
     )
     limit: int = given("At most so many.", default=50, least=1, most=1000)
 
 
-@dataclass(frozen=True)
+@record
 class ShowItem:
     """One inbox item in full."""
 
@@ -87,13 +89,23 @@ class SubjectAmbiguous(NotFound):
 
 
 def list_inbox(tx: Tx, ask: ListInbox, ctx: Context) -> list[ItemView]:
+    found: Iterable[InboxItem]
     if ask.state is Shown.SETTLED:
-        found = tx.inbox.page(state=State.SETTLED, before=ask.before, limit=ask.limit)
+        found = _settled(tx, ask)
     else:
         found = sorted((item for item in every_open(tx) if item.shown(ctx.now) is ask.state), key=_order)
-    if ask.kind is not None:
-        found = [item for item in found if item.kind is ask.kind]
-    return views(tx, found[: ask.limit], ctx)
+        last = None if ask.before is None else tx.inbox.get(ask.before)
+        found = [item for item in found if last is None or _order(item) > _order(last)]
+    fitting = (item for item in found if ask.kind in {None, item.kind})
+    return views(tx, list(islice(fitting, ask.limit)), ctx)
+
+
+def _settled(tx: Tx, ask: ListInbox) -> Iterator[InboxItem]:
+    """Read page by page: of some kinds there are few."""
+    before = ask.before
+    while page := tx.inbox.page(state=State.SETTLED, before=before, limit=ask.limit):
+        yield from page
+        before = page[-1].id
 
 
 def every_open(tx: Tx) -> list[InboxItem]:
@@ -103,8 +115,8 @@ def every_open(tx: Tx) -> list[InboxItem]:
     return found
 
 
-def _order(item: InboxItem) -> tuple[bool, float]:
-    return item.kind not in URGENT, -item.last_at.timestamp()
+def _order(item: InboxItem) -> tuple[bool, float, str]:
+    return item.kind not in URGENT, -item.last_at.timestamp(), item.id
 
 
 def show_item(tx: Tx, ask: ShowItem, ctx: Context) -> ItemView:
@@ -174,6 +186,8 @@ def view(tx: Tx, item: InboxItem, *, seen: bool, now: datetime) -> ItemView:
         settled_at=item.settled_at,
         settled_by=item.settled_by,
         settled_how=how_settled(item) or None,
+        settled_why=item.settled_why or None,
+        snoozed_times=None if item.snoozed_count is None else max(0, item.snoozed_count - item.count),
     )
 
 

@@ -1,7 +1,6 @@
 """The transactions of notices: who is told of items, what waits for the end of the quiet hours, what became of each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -28,7 +27,7 @@ from lamplighter.domain.runs.model import Run
 from lamplighter.kit.canonical import fingerprint
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.json_text import text_of
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.services import outbox
 from lamplighter.services.automations import snapshots
 from lamplighter.services.context import Context
@@ -43,7 +42,7 @@ FAILING_AFTER = 3
 """Attempts of one notice after which its destination needs a person."""
 
 
-@dataclass(frozen=True)
+@record
 class Telling:
     """The rules of the city: its destinations with their own `after`, and what holds for whatever has no rules."""
 

@@ -2,7 +2,7 @@
 wait, as limits and little memory do.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 
 from lamplighter.domain.automations.model import AgentAction, deadline
@@ -12,6 +12,7 @@ from lamplighter.domain.delivery.outbox import Item
 from lamplighter.domain.runs.at_work import LIMIT, LOOK_EVERY, MEMORY, Counted, Most, full, pause
 from lamplighter.domain.runs.budget import Over, next_midnight
 from lamplighter.domain.runs.model import Run
+from lamplighter.kit.records import record
 from lamplighter.services import outbox
 from lamplighter.services.context import Context
 from lamplighter.services.rules import Rules
@@ -26,7 +27,7 @@ ABSENT_AFTER = LOOK_EVERY * 10 + timedelta(minutes=1)
 """A run that waits and has not looked for so long takes no place from others: whoever was to start it is gone."""
 
 
-@dataclass(frozen=True)
+@record
 class Wait:
     """The run waits, and looks again at `until`."""
 
@@ -37,7 +38,7 @@ class Wait:
     """When it can go on, if that is known: its patience reaches beyond that."""
 
 
-@dataclass(frozen=True)
+@record
 class Bounds:
     """What the configuration in force says, and what is known of the run that is to start."""
 

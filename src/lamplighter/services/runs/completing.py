@@ -185,5 +185,5 @@ def _claim(tx: Tx, run: Run, completion: Completion, ctx: Context) -> Run:
     tx.rounds.add(Round(run.id, run.round, completion.completion_id, completion.content, ctx.now))
     data = {"round": run.round, "completion_id": completion.completion_id}
     tx.runs.add_event(NewRunEvent(run.id, ctx.now, CLAIMED, ctx.actor.name, run.state, run.state, data))
-    tx.wake(review.TAKEN)  # its holder looks at the runs it holds
+    tx.wake(review.TOLD)  # its holder looks at the runs it holds
     return after

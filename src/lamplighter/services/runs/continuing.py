@@ -1,7 +1,6 @@
 """Runs that go on with the work of an earlier one: an answer to what it asked is the next turn of its conversation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +10,7 @@ from lamplighter.domain.runs.model import MESSAGE, Run, RunState
 from lamplighter.domain.runs.model import continuing as continuing_run
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import Conflict, UsageError
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services.context import Context
 from lamplighter.services.inbox import settling
@@ -19,6 +18,7 @@ from lamplighter.services.inbox.needs import PLAN
 from lamplighter.services.runs import budgets
 from lamplighter.services.runs.creating import add_run
 from lamplighter.services.runs.spoken import speaks_to
+from lamplighter.services.slack import following
 from lamplighter.store.messages import Message
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.trigger_events import TriggerEvent
@@ -169,7 +169,7 @@ def pass_turn(tx: Tx, ended: Run, *, ctx: Context) -> None:
         tx.runs.go_on_with(following.id, base.id)
 
 
-@dataclass(frozen=True)
+@record
 class Said:
     text: str
     by: str
@@ -212,6 +212,7 @@ def continue_run(  # noqa: PLR0913  what a run goes on with, and why
     tx.runs.add_event(NewRunEvent(before.id, ctx.now, CONTINUED, by, before.state, before.state, data))
     fact = {"run": before.id, "continued_by": new, "by": by}
     tx.events.append(ctx.event("run.continued", subject=before.automation, message=reason, payload=fact))
+    following.goes_on(tx, before.id, new, ctx)
     return tx.runs.get(new) or made
 
 
@@ -233,6 +234,7 @@ def take_up(tx: Tx, before: Run, new: Run, *, reason: str, ctx: Context) -> None
     tx.runs.add_event(NewRunEvent(before.id, ctx.now, CONTINUED, ctx.actor.name, before.state, before.state, data))
     fact = {"run": before.id, "continued_by": new.id, "by": ctx.actor.name}
     tx.events.append(ctx.event("run.continued", subject=before.automation, message=reason, payload=fact))
+    following.goes_on(tx, before.id, new.id, ctx)
 
 
 def hand_over(tx: Tx, before: Run, new: str) -> None:

@@ -43,7 +43,9 @@ from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 
 TAKEN = "runs.taken"
-"""Topic: runs were ended or freed by someone other than their holder; each process checks the runs it holds."""
+"""Topic: runs were freed by someone other than their holder: holders look at their own, others take them up."""
+TOLD = "runs.told"
+"""Topic: runs were ended, or claimed to be done, by someone other than their holder: each process looks at its own."""
 LONGEST_ERROR = 2000
 MESSAGE_BYTES = 300
 FALLBACK_NAMED, FALLBACK_TAKEN = "named", "taken"
@@ -101,7 +103,7 @@ class _Ending:
         if ended is not None:
             self.automations[ended.id] = ended
         if by.mover is not Mover.WORKER:
-            self.tx.wake(TAKEN)
+            self.tx.wake(TOLD)
         return after
 
 
@@ -417,7 +419,9 @@ def _count(tx: Tx, row: Run, automation: AutomationRow, *, tried_again: bool, ct
             tx.automations.count_failures(automation.id, counted.failures)
             return replace(automation, failures=counted.failures)
         return automation
-    why = f"{needs.BY_FAILURES}{counted.failures} times in a row, last with {run.reason or run.state}"
+    why = (
+        f"{needs.BY_FAILURES}{counted.failures} times in a row, last with {(run.reason or run.state).replace('_', ' ')}"
+    )
     if line := last_line(run.error):
         why += f": {line}"
     off = replace(

@@ -11,12 +11,13 @@ from lamplighter.domain.runs.artifacts import Artifact
 from lamplighter.domain.runs.enrichment import EnrichmentFailed, Occasion
 from lamplighter.domain.runs.enrichment import enrich as extract
 from lamplighter.domain.runs.lease import LeaseHeld, claim
-from lamplighter.domain.runs.model import By, Mover, Run, RunState, Stage, move
+from lamplighter.domain.runs.model import MESSAGE, By, Mover, Run, RunState, Stage, move
 from lamplighter.kit.canonical import canonical
 from lamplighter.services import outbox
 from lamplighter.services.context import Context
 from lamplighter.services.runs import review
 from lamplighter.services.runs.ending import lock_automation_of
+from lamplighter.services.runs.turns import told_by
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import Tx
 
@@ -116,6 +117,15 @@ def occasion_of(tx: Tx, row: Run) -> Occasion | None:
         events=said.get("events") or (),
         parsed=context if context is not None else None,
     )
+
+
+def work_of(tx: Tx, row: Run) -> dict[str, Any]:
+    """What the run is about, for a model that chooses where it works: its enrichment, or what somebody said."""
+    found = payload_of(tx, row.id)
+    if row.trigger_kind != MESSAGE:
+        return found
+    said = told_by(tx, row)
+    return found | {"summary": {"title": said[:200], "description": said}}
 
 
 def payload_of(tx: Tx, run: str) -> dict[str, Any]:

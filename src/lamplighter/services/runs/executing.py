@@ -1,7 +1,7 @@
 """The execution stage of agent runs, ready to running; each step is resumed after a crash and none is repeated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +11,10 @@ from lamplighter.domain.delivery.reach import stage_of
 from lamplighter.domain.runs.at_work import AGENT, LOOK_EVERY
 from lamplighter.domain.runs.model import MESSAGE, Run, RunState, Stage
 from lamplighter.domain.runs.prompt import prompt_key, session_key
-from lamplighter.domain.runs.target import How, Target, Wish
+from lamplighter.domain.runs.target import Ask, Candidate, How, Target, Wish, resolve
 from lamplighter.domain.sessions.logins import CHECK_EVERY, Login, Wait
 from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.records import record
 from lamplighter.services import configurations, outbox, session_ends
 from lamplighter.services.context import Context
 from lamplighter.services.runs import review, starting
@@ -21,6 +22,7 @@ from lamplighter.services.runs.bounds import HELD, Bounds, lock
 from lamplighter.services.runs.bounds import Wait as BoundsWait
 from lamplighter.services.runs.bounds import hold as keep_waiting
 from lamplighter.services.runs.ending import FALLBACK_TAKEN
+from lamplighter.services.slack import opening
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.tx import Tx
@@ -28,7 +30,7 @@ from lamplighter.store.tx import Tx
 KEPT = "worktree_kept"
 
 
-@dataclass(frozen=True)
+@record
 class Began:
     """A session that was started for a run, and how its work is isolated from other runs."""
 
@@ -39,7 +41,7 @@ class Began:
     """What the run was started with; None if that was recorded before."""
 
 
-@dataclass(frozen=True)
+@record
 class Admitted:
     """How a run starts: the login it tries for all that wait, and the deadline of one that was held."""
 
@@ -57,12 +59,21 @@ class Admitted:
 NO_MORE = Admitted()
 
 
-@dataclass(frozen=True)
+@record
 class BeforeStart:
     """What is looked up before a run starts: the rig it works in, and the logins that do not work."""
 
     rig: str | None
     not_working: tuple[Login, ...] = field(default=())
+
+
+@record
+class LookedUp:
+    """Where a run works, or what a model is asked for it; `before` is None while that is open."""
+
+    target: Target | Ask
+    known: Mapping[str, Candidate]
+    before: BeforeStart | None = None
 
 
 def begin(  # noqa: PLR0913  a run, its target, who takes it and what bounds it
@@ -102,7 +113,16 @@ def begin(  # noqa: PLR0913  a run, its target, who takes it and what bounds it
             before, configuration=target.configuration, deadline_at=at, in_force=told, error="", lifts_at=None
         )
     mine = outbox.mine(tx, item)
-    return starting.begin(tx, mine, mine, before, worker, ctx.now, first=[resolved])
+    begun = starting.begin(tx, mine, mine, before, worker, ctx.now, first=[resolved])
+    if begun is not None:
+        opening.wanted(tx, begun, ctx)
+    return begun
+
+
+def look_up(tx: Tx, wish: Wish, row: Run) -> LookedUp:
+    known = configurations.candidates(tx)
+    target = resolve(wish, known)
+    return LookedUp(target, known, None if isinstance(target, Ask) else before_start(tx, target, row))
 
 
 def before_start(tx: Tx, target: Target, row: Run) -> BeforeStart:

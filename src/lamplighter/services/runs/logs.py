@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.automations.model import ActionKind
 from lamplighter.domain.runs.model import TERMINAL, Run
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.host import Host
@@ -22,14 +22,14 @@ from lamplighter.store.tx import Tx
 POLL = timedelta(milliseconds=100)
 
 
-@dataclass(frozen=True)
+@record
 class TranscriptEventView:
     at: datetime
     kind: str
     body: Mapping[str, Any] = given("What was said or done, in the keys of its kind.", whole=True)
 
 
-@dataclass(frozen=True)
+@record
 class RunLogs:
     """`transcript` is what the run's agent said and did, as far as it is recorded."""
 
@@ -38,14 +38,14 @@ class RunLogs:
     transcript: Sequence[TranscriptEventView]
 
 
-@dataclass(frozen=True)
+@record
 class ShowLogs:
     """What it printed: all there is while it runs, the kept tail afterwards; of an agent its transcript."""
 
     run: str = given(RUN_ID, key="run_id", metavar="ID", positional=True, names="run")
 
 
-@dataclass(frozen=True)
+@record
 class WatchRun:
     """Follow a run to its end; exit 1 unless it succeeded."""
 

@@ -1,10 +1,9 @@
 """Reading runs: a page of them, and one in full. It imports little, because `lamp run list` is used often."""
 
-from dataclasses import dataclass
-
 from lamplighter.domain.access import Verb
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.errors import UsageError
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services.context import Context
@@ -15,7 +14,7 @@ from lamplighter.store.tx import Tx
 RUN_ID = "The run's id or a part of it, `last`, `last:AUTOMATION`, or an automation's name for its newest run."
 
 
-@dataclass(frozen=True)
+@record
 class ListRuns:
     """Runs, newest first."""
 
@@ -29,7 +28,7 @@ class ListRuns:
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class ShowRun:
     """A run with its state, timeline and artifacts."""
 

@@ -1,7 +1,7 @@
 """Claiming runs: start one, hold one for a stage, refuse one, or adopt one from a process that died."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from lamplighter.domain.delivery.outbox import claim as claim_item
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.lease import LeaseHeld, claim
 from lamplighter.domain.runs.model import ACTIVE, MESSAGE, By, Mover, Run, RunState, Stage
+from lamplighter.kit.records import record
 from lamplighter.services import outbox
 from lamplighter.services.context import Context
 from lamplighter.services.runs.bounds import Bounds, in_the_way, let_go, lock, next_day, spent
@@ -24,7 +25,7 @@ from lamplighter.store.tx import Tx
 AT_ONCE = 100
 
 
-@dataclass(frozen=True)
+@record
 class _Starting:
     """The locked run rows of one transaction that starts runs, and their trigger events."""
 
@@ -113,7 +114,7 @@ def kept_back(tx: Tx, item: Item, run: Run, worker: Worker, bounds: Bounds | Non
     return True
 
 
-@dataclass(frozen=True)
+@record
 class Taken:
     """The work that a process took from the outbox in one transaction."""
 

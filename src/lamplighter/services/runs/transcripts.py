@@ -1,7 +1,7 @@
 """Recording a session's output as events: limited in number, each part once, with its cost added to the run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -85,6 +85,19 @@ def told(event: TranscriptEvent) -> str:  # noqa: PLR0911  one answer a kind
 
 def of_run(tx: Tx, run: str) -> list[TranscriptEvent]:
     return [event for session in tx.sessions.of_run(run) for event in tx.transcripts.after(session.id)]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a session's output has been recorded, and how often its last call was made in a row by then."""
+
+    position: int = 0
+    circle: Circle = field(default_factory=Circle)
+
+
+def reached(tx: Tx, session: str) -> Reached:
+    position = tx.transcripts.position(session) or 0
+    return Reached(position, circle(tx, session)) if position else Reached()
 
 
 def circle(tx: Tx, session: str) -> Circle:

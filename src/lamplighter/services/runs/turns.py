@@ -6,7 +6,7 @@ from typing import Any
 
 from lamplighter.domain.runs.model import MESSAGE, Run
 from lamplighter.domain.runs.prompt import Turn
-from lamplighter.domain.runs.target import How, Target
+from lamplighter.domain.runs.target import FAILED_SELECTION, How, Target
 from lamplighter.domain.runs.verify import Checked, message
 from lamplighter.domain.sessions.presets.model import Preset
 from lamplighter.services.runs import circling, review
@@ -67,8 +67,10 @@ def _continued(tx: Tx, row: Run, resume: str) -> Turn:
             return Turn(1, SPEAKS, resume, files, tells_trigger=True, instructs=True)
         return Turn(1, MORE, resume, files, tells_trigger=True)
     said = told_by(tx, row)
-    if resume or before is None:
+    if resume:
         return Turn(1, said, resume)
+    if before is None or before.reason == FAILED_SELECTION:
+        return Turn(1, said, begins=True)
     return Turn(1, f"You are answered:\n\n{said}", files=_files(before, said))
 
 
@@ -168,8 +170,8 @@ def _is_in_the_way(tx: Tx, before: Run, node: str) -> bool:
 
 
 def target_of(tx: Tx, row: Run) -> Target | None:
-    """The configuration of the run that it goes on with; None where that run is gone."""
+    """The configuration of the run that it goes on with; None where that run is gone, or was never given any."""
     before = None if row.continues is None else tx.runs.get(row.continues)
-    if before is None:
+    if before is None or before.reason == FAILED_SELECTION:
         return None
     return Target(How.DEFAULT, before.configuration, "as the run it goes on with")

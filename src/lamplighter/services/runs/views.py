@@ -1,11 +1,11 @@
 """Runs as every surface shows them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from lamplighter.domain.runs.model import Grade, Run, RunState
+from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.store.run_rows import RunEvent
 
@@ -17,14 +17,14 @@ GIVEN_UP = "item_given_up"
 """The run event of an outbox item that will not be tried again."""
 
 
-@dataclass(frozen=True)
+@record
 class TriggerView:
     id: str
     kind: str
     event_id: str | None
 
 
-@dataclass(frozen=True)
+@record
 class ArtifactView:
     name: str
     key: str
@@ -32,7 +32,7 @@ class ArtifactView:
     written_at: datetime
 
 
-@dataclass(frozen=True)
+@record
 class RunEventView:
     at: datetime
     type: str
@@ -42,7 +42,7 @@ class RunEventView:
     data: Any = given("More facts.")
 
 
-@dataclass(frozen=True)
+@record
 class InForceView:
     """What an agent run was started with; null is what nobody chose, or what the program does not tell."""
 
@@ -56,7 +56,7 @@ class InForceView:
     fallback: bool
 
 
-@dataclass(frozen=True)
+@record
 class QuestionView:
     """What a run asks a person; `choices` are proposals, and any answer may be given."""
 
@@ -65,7 +65,7 @@ class QuestionView:
     without_answer: str | None
 
 
-@dataclass(frozen=True)
+@record
 class RunView:
     id: str
     automation: str
@@ -109,14 +109,14 @@ class RunView:
     artifacts: Sequence[ArtifactView]
 
 
-@dataclass(frozen=True)
+@record
 class NotedRun(RunView):
     """A run that somebody's request made."""
 
     note: str | None = given("What to know about how the request was taken; null if nothing.", default=None)
 
 
-@dataclass(frozen=True)
+@record
 class RunDetail(RunView):
     """A run with its timeline; `artifacts_lost` are those that could not be written and were given up."""
 

@@ -1,17 +1,17 @@
 """Workers of runs, and the one way in which a run becomes running."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from lamplighter.domain.automations.model import ActionKind
 from lamplighter.domain.delivery.outbox import ItemKind
 from lamplighter.domain.delivery.reach import Reach
+from lamplighter.domain.runs import tracing
 from lamplighter.domain.runs.lease import claim
 from lamplighter.domain.runs.model import By, Moved, Mover, Run, RunState, move
 from lamplighter.kit.clock import rfc3339
-from lamplighter.kit.records import changed
+from lamplighter.kit.records import changed, record
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
@@ -20,7 +20,7 @@ TOPIC = "runs"
 """The wake-up for those who show runs; whatever else happens to a run is told by an event too."""
 
 
-@dataclass(frozen=True)
+@record
 class Worker:
     """A worker: the owner whose proof of life backs its leases, its node, and its name as an actor."""
 
@@ -29,14 +29,14 @@ class Worker:
     actor: str = "worker"
 
 
-@dataclass(frozen=True)
+@record
 class Started:
     row: Run
     trigger: dict[str, Any]
     """The trigger data, in the form that the run's action reads from a file."""
 
 
-@dataclass(frozen=True)
+@record
 class StartGrant:
     """Lets a firing transaction start up to `room` command runs itself, for `worker` and within its reach."""
 
@@ -83,7 +83,8 @@ def told(moved: Moved, data: Mapping[str, Any] | None = None) -> NewRunEvent:
 def said(row: Run, event: TriggerEvent | None) -> dict[str, Any]:
     """The trigger data of a run, in the form that its action reads from a file."""
     payload = dict((event.payload if event is not None else None) or {})
-    return {
+    trace = {tracing.HEADER: payload[tracing.HEADER]} if tracing.HEADER in payload else {}
+    return trace | {
         "automation": row.automation,
         "run": row.id,
         "trigger": {"id": row.trigger, "kind": row.trigger_kind},

@@ -3,10 +3,11 @@
 import json
 from contextlib import suppress
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import Any
 
 from lamplighter.domain.access import Actor, Verb, require
-from lamplighter.domain.automations.model import AgentAction, Automation, Manual, Mode, Trigger, deadline
+from lamplighter.domain.automations.model import AgentAction, Automation, Manual, Mode, Strategy, Trigger, deadline
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.domain.runs.model import MESSAGE, Run, RunState, first_state
 from lamplighter.domain.slack.events import EARLY_WITHIN, Said, counts, is_early
@@ -22,6 +23,7 @@ from lamplighter.services.runs.adopting import CONVERSATION, belongs
 from lamplighter.services.runs.continuing import checked, send
 from lamplighter.services.runs.creating import add_run
 from lamplighter.services.runs.ending import Ending
+from lamplighter.services.slack.following import begun_anew, follow
 from lamplighter.services.slack.installing import member_of
 from lamplighter.services.slack.pressing import SURFACE, Settle, ask_who, call, whisper
 from lamplighter.store.errors import StoreUnavailable
@@ -32,6 +34,8 @@ from lamplighter.store.tx import Store, Tx
 FREE = "slack"
 """The trigger of conversations that end each turn by the end of the program: nothing is to be completed there."""
 WORKING = "eyes"
+PICK_WITHIN = timedelta(minutes=15)
+"""For so long whoever began a conversation may choose where it works."""
 _PROMPT = "Somebody speaks to you in Slack. What you write is shown to them there: write plainly, and not at length."
 
 
@@ -69,7 +73,7 @@ async def _spoken(store: Store, said: Said, ctx: Context, *, asked: bool, settle
 def _speak(tx: Tx, said: Said, ctx: Context, *, asked: bool, settle: Settle | None) -> None:
     if settle is not None:
         settle(tx, ctx)
-    elif not _heard(tx, said, ctx):
+    elif not _heard(tx, said, ctx) and not _brings_files(tx, said, ctx):
         return
     thread = tx.slack.find_thread(said.team, said.channel, said.thread)
     early = is_early(said, ctx.now)
@@ -81,13 +85,11 @@ def _speak(tx: Tx, said: Said, ctx: Context, *, asked: bool, settle: Settle | No
     if thread is None and not said.to_us:
         _keep(tx, said, ctx)
         return
-    if thread is not None and said.person != thread.started_by and not thread.others:
-        thread = changed(thread, others=1)
-        tx.slack.save_thread(thread)
+    thread = None if thread is None else _entered(tx, thread, said)
     if thread is not None and not counts(said, started_by=thread.started_by, others=bool(thread.others)):
         return
     who = member_of(tx, said.team, said.person)
-    if who is None and not asked:
+    if not asked and (who is None or said.files):  # both take a while, and are done from the outbox
         payload = {"team": said.team, "person": said.person, "said": asdict(said)}
         tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.SLACK_PRESS, payload, ctx.now))
     elif who is None:
@@ -95,6 +97,18 @@ def _speak(tx: Tx, said: Said, ctx: Context, *, asked: bool, settle: Settle | No
     else:
         by = changed(ctx, actor=Actor(*who), surface=SURFACE)
         _turn(tx, said, thread, by)
+
+
+def _entered(tx: Tx, thread: Thread, said: Said) -> Thread:
+    """Who speaks first where a run opened the thread is who it talks with; after a third person all mention it."""
+    after = thread
+    if not thread.started_by:
+        after = changed(thread, started_by=said.person)
+    elif said.person != thread.started_by and not thread.others:
+        after = changed(thread, others=1)
+    if after is not thread:
+        tx.slack.save_thread(after)
+    return after
 
 
 # ── replies that come before what they reply to ───────────────────────────────────────────────────────────────────
@@ -137,20 +151,26 @@ def _turn(tx: Tx, said: Said, thread: Thread | None, ctx: Context) -> None:
     else:
         require(ctx.actor, Verb.ANSWER_RUN)
         told, _ = send(tx, thread.run, said.text, ctx=ctx)
+        thread = tx.slack.find_thread(said.team, said.channel, said.thread) or thread
         if not thread.is_followed:
-            thread = changed(thread, run=told.id, session="", number=0, message="", said="")
+            thread = begun_anew(thread, told.id)
     args = {"channel": thread.channel, "timestamp": said.message, "name": WORKING}
     call(tx, thread.team, Method.ADD_REACTION, args, ctx)
-    _follow(tx, changed(thread, marked=f"{thread.marked} {said.message}".strip()), ctx)
+    follow(tx, changed(thread, marked=f"{thread.marked} {said.message}".strip()), ctx)
 
 
 def _begin(tx: Tx, said: Said, ctx: Context) -> str:
     """The first run of a conversation. Raises NobodyWorks, UsageError."""
     row = tx.slack.get(said.team)
-    if row is None or not row.preset:
+    places = () if row is None else tuple(json.loads(row.configurations))
+    if row is None or not (row.preset or places):
         raise NobodyWorks
     text, by = checked(said.text), ctx.actor.name
-    action = AgentAction(_PROMPT, preset=row.preset, mode=Mode(row.mode))
+    action = AgentAction(_PROMPT, preset=row.preset or None, mode=Mode(row.mode))
+    if len(places) > 1:
+        action = replace(action, strategy=Strategy.AGENT_DECIDE, configurations=places)
+    elif places:
+        action = replace(action, configuration=places[0])
     made = Automation(CONVERSATION, action, (Trigger(FREE, Manual()),), description="Conversations with people.")
     owner = belongs(tx, made, ctx)
     run, event = ctx.ids.make("run"), ctx.ids.make("tev")
@@ -175,17 +195,17 @@ def _begin(tx: Tx, said: Said, ctx: Context) -> str:
     return run
 
 
-def _follow(tx: Tx, thread: Thread, ctx: Context) -> None:
-    """One item tells on in the thread, however many messages come."""
-    tx.slack.save_thread(changed(thread, is_followed=1))
-    if not thread.is_followed:
-        payload = {"thread": thread.id}
-        tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.SLACK_FOLLOW, payload, ctx.now))
-
-
 def _heard(tx: Tx, said: Said, ctx: Context) -> bool:
     """False for a message that was told before: a mention comes as two events."""
-    return tx.slack.heard(said.team, f"message:{said.channel}:{said.message}", ctx.now)
+    first = tx.slack.heard(said.team, f"message:{said.channel}:{said.message}", ctx.now)
+    if first and said.files:
+        tx.slack.heard(said.team, f"files:{said.channel}:{said.message}", ctx.now)
+    return first
+
+
+def _brings_files(tx: Tx, said: Said, ctx: Context) -> bool:
+    """Whether a message that was heard before has files that were not told of then: one of its two events may not."""
+    return bool(said.files) and tx.slack.heard(said.team, f"files:{said.channel}:{said.message}", ctx.now)
 
 
 def _refused(tx: Tx, said: Said, error: LampError, ctx: Context, *, asked: bool, settle: Settle | None) -> None:

@@ -1,6 +1,7 @@
 """Slack's workspaces: an app's manifest, installed with its tokens, listed, tried, removed; and who is who there."""
 
 import asyncio
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from hashlib import sha256
 from typing import Any
 
 from lamplighter.domain.access import Role, Verb, require
+from lamplighter.domain.automations.model import Strategy
+from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.city.providers import known_providers
 from lamplighter.domain.sessions.presets.catalogue import PRESETS
 from lamplighter.domain.slack.manifest import manifest
@@ -17,6 +20,7 @@ from lamplighter.kit.nearest import did_you_mean, full_stop
 from lamplighter.kit.records import changed
 from lamplighter.kit.shapes import given
 from lamplighter.ports.slack import Method
+from lamplighter.services import configurations
 from lamplighter.services.context import Context
 from lamplighter.services.host import Host
 from lamplighter.services.members import OWNER, locked
@@ -80,6 +84,8 @@ class InstallationView:
     preset: str | None = given("The agent program that works in its threads; none where nobody may begin one.")
     rig: str | None = given("Where it works; in the city's directory without one.")
     mode: str = given("What it may do there.")
+    configurations: Sequence[str] = given("Where it works: the only one, or one that is chosen.")
+    strategy: str | None = given("`fixed`, or `agent_decide` where one of several is chosen; none without any.")
     people: Mapping[str, str] = given("Users of Slack, and the members they are.")
     connected: bool | None = given(
         "Whether sockets are open now, or Slack has called the public address; none where neither is set up."
@@ -133,6 +139,10 @@ class InstallSlack:
     preset: str = given("The agent program that works in its threads; without it nobody can begin one.", default="")
     rig: str = given("Where it works; in the city's directory when left out.", default="")
     mode: str = given("What it may do: `approval`, `plan` or `full_access`.", default="approval")
+    configurations: Sequence[str] = given(
+        "Configurations in which it works, in place of a rig: the only one, or the one that a model chooses by their"
+        " descriptions; whoever began chooses where it cannot.", default=(), key="configurations", metavar="NAME",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -179,6 +189,7 @@ async def install(host: Host, ask: InstallSlack, ctx: Context) -> InstallationVi
     if values[APP] and not host.slack.can_listen():
         raise UsageError("Socket Mode needs the extra `slack`.", hint="Install `lamplighter[slack]`.")
     _check(ask, ctx)
+    _check_places(ask, await host.store.read(configurations.known))
     said = await host.slack.call(Method.AUTH_TEST, values[BOT], {})
     if values[APP]:
         await host.slack.call(Method.OPEN_SOCKET, values[APP], {})
@@ -186,6 +197,7 @@ async def install(host: Host, ask: InstallSlack, ctx: Context) -> InstallationVi
     row = Installation(
         team, str(said.get("team", "")), str(said["user_id"]), str(said.get("bot_id", "")), ask.preset, ask.rig,
         ask.mode, int(bool(values[SIGNING])), int(bool(values[APP])), ctx.now, who,
+        json.dumps(list(dict.fromkeys(ask.configurations))),
     )  # fmt: skip
     secrets: dict[str, SecretRow | None] = {}
     for which, value in values.items():
@@ -207,6 +219,19 @@ def _check(ask: InstallSlack, ctx: Context) -> None:
     if ask.preset and ask.preset not in known:
         told = f"There is no preset `{ask.preset[:80]}`{did_you_mean(ask.preset, known)}."
         raise UsageError(told, hint=f"Those there are: {', '.join(sorted(known))}.")
+
+
+def _check_places(ask: InstallSlack, known: Mapping[str, Configuration]) -> None:
+    names = list(dict.fromkeys(ask.configurations))
+    for name in names:
+        if name not in known:
+            told = f"There is no configuration `{name[:80]}`{did_you_mean(name, sorted(known))}."
+            raise UsageError(told, hint="`lamp configuration list`")
+        if len(names) > 1 and not known[name].description.strip():
+            hint = "Give it one: what it is for, in a sentence."
+            raise UsageError(f"Configuration `{name}` has no description, so that no model can choose it.", hint=hint)
+    if names and ask.rig:
+        raise UsageError("A configuration says where it works: give no rig besides.")
 
 
 def _put(tx: Tx, row: Installation, secrets: Mapping[str, SecretRow | None], ctx: Context) -> InstallationView:
@@ -329,12 +354,19 @@ def _view(tx: Tx, row: Installation, now: datetime) -> InstallationView:
         team=row.team, name=row.name, bot_user=row.bot_user,
         ways=[way for way, on in (("events", row.hears), ("socket", row.has_socket)) if on],
         preset=row.preset or None, rig=row.rig or None, mode=row.mode,
+        configurations=(places := json.loads(row.configurations)), strategy=_strategy(places),
         people={one.person: one.member for one in tx.slack.people() if one.team == row.team and one.member is not None},
         connected=_connected(row, contact, now), heard_at=contact.heard_at, error=contact.error or None,
         failed_at=contact.failed_at,
         conversations={channel: number for (team, channel), number in tx.slack.talks().items() if team == row.team},
         installed_at=row.installed_at, installed_by=row.installed_by,
     )  # fmt: skip
+
+
+def _strategy(places: Sequence[str]) -> str | None:
+    if not places:
+        return None
+    return (Strategy.AGENT_DECIDE if len(places) > 1 else Strategy.FIXED).value
 
 
 def _connected(row: Installation, contact: Contact, now: datetime) -> bool | None:

@@ -8,7 +8,8 @@ from typing import Any
 from lamplighter.domain.access import Actor
 from lamplighter.domain.delivery.outbox import ItemKind, NotClaimed, new_item
 from lamplighter.domain.inbox.items import State, how_settled
-from lamplighter.domain.slack.messages import LONGEST_SECTION, PREFIX, cut, decided, plain
+from lamplighter.domain.slack.markdown import plain
+from lamplighter.domain.slack.messages import LONGEST_SECTION, PREFIX, cut, decided
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.records import changed
 from lamplighter.ports.slack import Method
@@ -24,8 +25,8 @@ SURFACE = "slack"
 
 
 @dataclass(frozen=True)
-class Press:
-    """`message` is the message with the button, `at` the press; `value` is what the button stands for, or a text."""
+class Pressed:
+    """`message` is the message with the button, `at` the press."""
 
     team: str
     person: str
@@ -33,6 +34,12 @@ class Press:
     message: str
     at: str
     verb: str
+
+
+@dataclass(frozen=True)
+class Press(Pressed):
+    """`value` is what the button of the item stands for, or a text."""
+
     item: str
     value: str
     text: str = ""
@@ -47,8 +54,17 @@ class _Way:
     keeps_buttons: bool = False
 
 
-def read(payload: Mapping[str, Any]) -> Press | None:
-    """The press of one of our buttons; None for anything else."""
+@dataclass(frozen=True)
+class Button(Pressed):
+    """The press of one of our buttons or menus: `of` is the item or the thread that it belongs to."""
+
+    of: str
+    action: Mapping[str, Any]
+    shown: Mapping[str, Any]
+
+
+def button(payload: Mapping[str, Any]) -> Button | None:
+    """None for anything that is not ours."""
     actions = payload.get("actions")
     if payload.get("type") != "block_actions" or not isinstance(actions, list) or not actions:
         return None
@@ -56,15 +72,26 @@ def read(payload: Mapping[str, Any]) -> Press | None:
     message = payload.get("message") if isinstance(payload.get("message"), Mapping) else {}
     assert isinstance(message, Mapping)  # noqa: S101  as above
     name, place = str(action.get("action_id", "")).split(":"), str(action.get("block_id", "")).split(":")
-    found = Press(
+    found = Button(
         team=_id(payload, "team"), person=_id(payload, "user"), channel=_id(payload, "channel"),
         message=str(message.get("ts", "")), at=str(action.get("action_ts", "")),
-        verb=name[1] if len(name) > 1 else "", item=place[1] if len(place) > 1 else "",
-        value=str(action.get("value") or ""), text=str(message.get("text", ""))[:LONGEST_SECTION],
-        blocks=[one for one in message.get("blocks") or () if isinstance(one, Mapping)],
+        verb=name[1] if len(name) > 1 else "", of=place[1] if len(place) > 1 else "", action=action, shown=message,
     )  # fmt: skip
-    ours = name[0] == place[0] == PREFIX and found.verb in _WAYS
-    return found if ours and all((found.team, found.person, found.channel, found.message, found.item)) else None
+    ours = name[0] == place[0] == PREFIX and found.verb
+    return found if ours and all((found.team, found.person, found.channel, found.message, found.of)) else None
+
+
+def read(payload: Mapping[str, Any]) -> Press | None:
+    """The press of a button of an inbox item; None for anything else."""
+    found = button(payload)
+    if found is None or found.verb not in _WAYS:
+        return None
+    return Press(
+        team=found.team, person=found.person, channel=found.channel, message=found.message, at=found.at,
+        verb=found.verb, item=found.of, value=str(found.action.get("value") or ""),
+        text=str(found.shown.get("text", ""))[:LONGEST_SECTION],
+        blocks=[one for one in found.shown.get("blocks") or () if isinstance(one, Mapping)],
+    )  # fmt: skip
 
 
 def _id(payload: Mapping[str, Any], key: str) -> str:
@@ -186,8 +213,10 @@ def ask_who(tx: Tx, team: str, channel: str, person: str, ctx: Context, *, threa
     code = secrets.token_hex(5).upper()
     tx.slack.put_person(Person(team, person, None, "link", mark_of(code), ctx.now))
     minutes = int(CODE_HOLDS.total_seconds() // 60)
+    public = "" if ctx.configured is None else ctx.city.api.public_url.rstrip("/")
+    page = f" or open {public}/settings/slack/link?code={code}" if public else ""
     told = (
-        f"Lamplighter does not know who you are here. Within {minutes} minutes, run `lamp slack link {code}`"
+        f"Lamplighter does not know who you are here. Within {minutes} minutes, run `lamp slack link {code}`{page}"
         " as yourself, then do it again."
     )
     whisper(tx, team, channel, person, told, ctx, thread=thread)

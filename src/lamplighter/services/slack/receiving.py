@@ -13,7 +13,7 @@ from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.ids import IdSource
 from lamplighter.kit.records import changed
 from lamplighter.services.context import Configured, Context, acting
-from lamplighter.services.slack import conversing, pressing, stopping
+from lamplighter.services.slack import conversing, picking, pressing, stopping
 from lamplighter.services.slack.installing import SIGNING
 from lamplighter.services.slack.workspaces import Workspace, Workspaces
 
@@ -48,13 +48,20 @@ class SlackReceiver:
 
     async def pressed(self, team: str, payload: Mapping[str, Any]) -> None:
         """Carry out the press of a button; anything else is nothing to us. Raises UsageError, StoreUnavailable."""
-        found = pressing.read(payload)
-        if found is None:
+        ours = pressing.button(payload)
+        if ours is None:
             return
-        if found.team != team:
+        if ours.team != team:
             raise UsageError("The press is of another workspace.")
         await self._came(team)
-        await pressing.press(self.workspaces.store, found, self.context())
+        store, ctx = self.workspaces.store, self.context()
+        pressed, ended, chosen = pressing.read(payload), stopping.read(payload), picking.read(payload)
+        if pressed is not None:
+            await pressing.press(store, pressed, ctx)
+        elif ended is not None:
+            await stopping.stop(store, ended, ctx)
+        elif chosen is not None:
+            await picking.pick(store, chosen, ctx)
 
     async def told(self, workspace: Workspace, payload: Mapping[str, Any]) -> None:
         """Take up what an event tells, if it is a message to us or in a thread of ours, or is to end what works there.

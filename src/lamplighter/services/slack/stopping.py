@@ -1,20 +1,31 @@
-"""❌ on a message of a thread: the turn that works there is ended, under the rights of whoever reacted."""
+"""❌ on a message of a thread, or its button: the turn that works there is ended, with the rights of whoever did it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 from lamplighter.domain.access import Actor
 from lamplighter.domain.delivery.outbox import ItemKind, NotClaimed, new_item
 from lamplighter.domain.slack.events import Stop
+from lamplighter.domain.slack.messages import STOP
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.records import changed
 from lamplighter.services.context import Context
 from lamplighter.services.operation import judged
 from lamplighter.services.runs.operations import CANCEL_RUN, CancelRun
 from lamplighter.services.slack.installing import member_of
-from lamplighter.services.slack.pressing import SURFACE, Settle, ask_who, whisper
+from lamplighter.services.slack.pressing import SURFACE, Settle, ask_who, button, whisper
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.slack import Thread
 from lamplighter.store.tx import Store, Tx
+
+
+def read(payload: Mapping[str, Any]) -> Stop | None:
+    """The press of a button that ends what works in its thread; None for anything else."""
+    found = button(payload)
+    if found is None or found.verb != STOP:
+        return None
+    return Stop(found.team, found.person, found.channel, found.message, found.at)
 
 
 async def stop(

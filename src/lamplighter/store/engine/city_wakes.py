@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from lamplighter.store.engine.datagrams import Datagrams
+from lamplighter.store.engine.wakes import Wakes
 
 
 class Publisher(Protocol):
@@ -57,4 +58,5 @@ class WithDatagrams:
 
     def publish(self, topics: Iterable[str]) -> None:
         self._wakes.publish(topics)
-        self._datagrams.publish(topics)
+        own = self._wakes.own if isinstance(self._wakes, Wakes) else frozenset()
+        self._datagrams.publish(topics, but=own)

@@ -8,7 +8,7 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from lamplighter.kit.sockets import reachable
@@ -24,7 +24,6 @@ class Datagrams:
         self._directory = directory
         self._path = os.fspath(directory)
         self._socket: socket.socket | None = None
-        self._own: str | None = None
         self._names: list[str] = []
         self._changed_at = -1
         """The directory's mtime when `_names` was read; -1 when a later change could have the same mtime."""
@@ -34,12 +33,14 @@ class Datagrams:
         if self._socket is not None:
             self._socket.close()
 
-    def publish(self, topics: Iterable[str]) -> None:
+    def publish(self, topics: Iterable[str], *, but: Container[str] = ()) -> None:
+        """To every listener `but` those whose tasks are woken already."""
         message = " ".join(sorted(topics)).encode()
         if not message:
             return
         for name in self._listeners():
-            self._send_to(name, message)
+            if name not in but:
+                self._send_to(name, message)
 
     def listen(self, owner: str) -> socket.socket:
         """A non-blocking socket that receives what other processes send. Raises StoreUnavailable."""
@@ -55,7 +56,6 @@ class Datagrams:
                 hint="Check the owner and mode of the city's .gc directory, its disk and its free space.",
             ) from error
         receiver.setblocking(False)
-        self._own = owner
         return receiver
 
     def _listeners(self) -> list[str]:
@@ -63,8 +63,7 @@ class Datagrams:
         try:
             changed_at = os.stat(self._path).st_mtime_ns  # noqa: PTH116  a hot path
             if changed_at != self._changed_at:
-                names = os.listdir(self._path)  # noqa: PTH208  a hot path
-                self._names = [name for name in names if name != self._own]
+                self._names = os.listdir(self._path)  # noqa: PTH208  a hot path
                 # Two changes within one tick of the file system's clock have the same mtime: trust only an old one.
                 self._changed_at = changed_at if time.time_ns() - changed_at > CLOCK_TICK_NS else -1
         except OSError:

@@ -1,6 +1,6 @@
 """One connection as repositories see it: named parameters in, rows by column name out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -34,6 +34,13 @@ class Db(Protocol):
 
         On PostgreSQL the write is held back until the next read or the commit, and True is an assumption until then. If
         it proves wrong, the whole transaction function is run again with every write sent at once.
+        """
+        ...
+
+    def write_new(self, write: "Write", city: str, rows: Sequence[Params]) -> set[Any]:
+        """Write these rows of one city at once; the keys of those written, while the others were there already.
+
+        `write` has a key, and ends with `ON CONFLICT DO NOTHING`.
         """
         ...
 

@@ -81,6 +81,19 @@ class Write(str):
                 FROM json_to_recordset(CAST(:rows AS json)) AS listed ({typed}) OFFSET 0) AS given"""
         return PARAMETER.sub(r"given.given_\1", self).replace(EACH, given)
 
+    def for_new(self) -> str:
+        """As `for_many`, for a statement that leaves out rows that are there: returns the keys of those it wrote."""
+        assert self.key is not None  # noqa: S101  said of every statement that writes what may be there
+        return f"{self.for_many()} RETURNING {self.key}"
+
+    def for_values(self, count: int) -> tuple[str, tuple[str, ...]]:
+        """The statement that returns the keys of the rows it wrote, for SQLite, and the names of each row's values."""
+        names = tuple(dict.fromkeys(PARAMETER.findall(self)))
+        rows = ", ".join([f"({', '.join('?' * len(names))})"] * count)
+        columns = {name: f"given.column{number}" for number, name in enumerate(names, 1)}
+        renamed = PARAMETER.sub(lambda found: columns[found[1]], self)
+        return f"{renamed.replace(EACH, f'FROM (VALUES {rows}) AS given')} RETURNING {self.key}", names
+
     def _type(self, name: str) -> str:
         return "bigint" if name in self.whole else "double precision" if name in self.real else "text"
 

@@ -41,11 +41,14 @@ CITIES_UNNUMBERED = """
         SELECT city_id FROM events WHERE seq IS NULL ORDER BY id LIMIT :limit) AS waiting"""
 
 
-def announce(connection: PostgresConnection, topics: Mapping[str, Iterable[str]]) -> None:
-    """Number the appended events of all cities, then notify all listeners of each city. May be repeated."""
+def announce(connection: PostgresConnection, topics: Mapping[str, Iterable[str]], *marks: str) -> None:
+    """Number the appended events of all cities, then notify all listeners of each city. May be repeated.
+
+    `marks` tell the listeners who says it.
+    """
     if any(EVENTS in wanted for wanted in topics.values()):
         number_all(connection)
-    messages = [" ".join([city, *sorted(wanted)]) for city, wanted in topics.items() if wanted]
+    messages = [" ".join([city, *marks, *sorted(wanted)]) for city, wanted in topics.items() if wanted]
     if messages:
         connection.db.rows(NOTIFY, {"messages": json.dumps(messages)})
 
@@ -88,6 +91,8 @@ class Notifier:
         self._posted = threading.Condition()
         self._closing = False
         self._listening = threading.Event()
+        self._mark = ""
+        """In what is sent by this process, whose own tasks are woken already: the server's number of its connection."""
         self._sender = threading.Thread(target=self._outlive, args=(self._send,), name="lamp-post", daemon=True)
         self._listener = threading.Thread(target=self._outlive, args=(self._listen,), name="lamp-listen", daemon=True)
         self._sender.start()
@@ -135,7 +140,8 @@ class Notifier:
                 topics = topics or _left_unnumbered(connection)
                 began = time.monotonic()
                 try:
-                    announce(connection, topics)
+                    self._mark = f"@{connection.raw.info.backend_pid}"
+                    announce(connection, topics, self._mark)
                     took = time.monotonic() - began
                     due = began + took + min(max(SPACING_SECONDS, REST * took), MOST_SPACING_SECONDS)
                 except BaseException:
@@ -156,6 +162,7 @@ class Notifier:
             while not self._closing:
                 for notice in connection.notifies(timeout=RETRY_SECONDS, stop_after=1):
                     city, *topics = notice.payload.split()
-                    self._wakes.publish({city: topics})
+                    if self._mark not in topics:
+                        self._wakes.publish({city: topics})
         finally:
             connection.close()

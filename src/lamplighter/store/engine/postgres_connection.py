@@ -1,7 +1,7 @@
 """One connection to PostgreSQL: how it is opened, how its errors are explained, and one transaction on it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -88,6 +88,13 @@ class PostgresDb:
             self._held.add(write, city, params)
         return True
 
+    def write_new(self, write: Write, city: str, rows: Sequence[Params]) -> set[Any]:
+        if self._held:
+            self.send()
+        given = {"city": city, "rows": _as_list(write, list(rows))}
+        written = self.connection.execute(_new(write), given, prepare=True).fetchall()
+        return {value for row in written for value in row.values()}
+
     def send(self) -> None:
         """Send the writes held back. Raises NotAsExpected if one that must change its row did not."""
         held = self._held.take()
@@ -135,6 +142,11 @@ def _as_list(write: Write, rows: list[Params]) -> str:
 
 def _query(sql: str) -> bytes:
     return POSTGRES.render(sql).encode()
+
+
+@cache
+def _new(write: Write) -> bytes:
+    return POSTGRES.render(write.for_new()).encode()
 
 
 @cache

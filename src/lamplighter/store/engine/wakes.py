@@ -12,6 +12,8 @@ ALL = "*"
 class Wakes:
     """Threads publish, tasks wait. Safe to call from any thread."""
 
+    own: set[str] = field(default_factory=set)
+    """The sockets by which other processes wake these tasks: what is published here need not be sent to them."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _waiting: list["_Waiter"] = field(default_factory=list)
 

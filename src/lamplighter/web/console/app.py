@@ -28,6 +28,7 @@ from lamplighter.web.console.pages import (
     search,
     settings,
 )
+from lamplighter.web.console.provider_sign_in import BEGIN, RETURN
 from lamplighter.web.console.sign_in import SignIn
 from lamplighter.web.console.visit import HEADERS, HERE, Page, Visit, error_page, version_of
 
@@ -51,6 +52,8 @@ class Console:
         anyone = [
             ("GET", SIGN_IN, sign_in.page),
             ("POST", SIGN_IN, sign_in.by_token),
+            ("GET", BEGIN, sign_in.at_provider),
+            ("GET", RETURN, sign_in.from_provider),
             ("GET", f"{SIGN_IN}/{{secret}}", sign_in.by_link),
             ("POST", "/sign-out", sign_in.out),
         ]

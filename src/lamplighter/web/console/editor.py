@@ -43,6 +43,8 @@ _DURATION = "such as 90s, 15m or 2h"
 GENERAL = (
     Field("name", "Name"),
     Field("description", "What it is for"),
+    Field("owner", "Who answers for it", hint="a name, a team or an address; shown in the list"),
+    Field("tags", "Tags", "list", "separated by commas, such as nightly, billing"),
     Field("rig", "Rig", hint="none: it belongs to the city"),
     Field("timezone", "Time zone", hint="such as Europe/Berlin; the city's when left empty"),
 )
@@ -161,6 +163,7 @@ POLICIES: Sequence[tuple[str, Sequence[Field]]] = (
         (
             Field("notify.to", "Destinations", "list", "separated by commas; the city's when left empty"),
             Field("notify.on", "Of which ends", "list", "such as failed, needs_human"),
+            Field("notify.thread", "Its threads in Slack", hint="a channel such as slack:C0123456789; for agents"),
             Field("notify.after", "After so many failures", "number", "0: as the city says"),
         ),
     ),
@@ -276,6 +279,7 @@ def _read(field: Field, text: str) -> Any:  # noqa: PLR0911  one answer a kind
 def values_of(one: AutomationView) -> Given:
     """A stored automation as what the form shows."""
     values = Given(name=one.name, description=one.description, rig=one.rig or "", timezone=one.timezone or "")
+    values |= {"owner": one.owner or "", "tags": ", ".join(one.tags)}
     action = one.action or {"kind": "exec", "command": ""}
     values["action"] = str(action["kind"])
     tree: dict[str, Any] = dict(one.policies)

@@ -1,4 +1,4 @@
-"""Signing in and out: by a link that works once, or by a token that is pasted."""
+"""Signing in and out: by a link that works once, by a token that is pasted, or at an OpenID provider."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lamplighter.domain.access import Actor, Role
+from lamplighter.domain.access import Actor, Forbidden, Role, Unauthenticated
+from lamplighter.kit import log
 from lamplighter.kit.errors import LampError
 from lamplighter.web.auth import COOKIE_SECRET, SIGN_IN, BrowserAuth, CrossSite, Stored, Tokens, is_own_page
 from lamplighter.web.bodies import bounded
+from lamplighter.web.console.provider_sign_in import COOKIE, RETURN, ProviderSignIn
 from lamplighter.web.console.visit import back, own_path, rendered
-from lamplighter.web.errors import problem
+from lamplighter.web.errors import problem, status_of
 from lamplighter.web.hosts import Reached, is_secure
 
 LASTS = 30 * 86400
@@ -26,9 +28,34 @@ class SignIn:
     browsers: BrowserAuth
     reached: Callable[[], Reached]
     stored: Stored | None = None
+    elsewhere: ProviderSignIn | None = None
 
     async def page(self, request: Request, now: datetime) -> Response:
-        return rendered(request, "sign_in.html", now, wanted=own_path(request.query_params.get("next")), wrong="")
+        return self._page(request, now, own_path(request.query_params.get("next")))
+
+    async def at_provider(self, request: Request, now: datetime) -> Response:
+        if self.elsewhere is None or not self.elsewhere.name:
+            return self._page(request, now, "/", "This city has no OpenID provider: `[oidc]` names none.", 404)
+        try:
+            return await self.elsewhere.begin(request, self._base(request), now)
+        except LampError as error:
+            log.get().warning("sign_in.failed", reason=error.message)
+            return self._page(request, now, "/", "The provider cannot be asked now. The city's log tells why.", 503)
+
+    async def from_provider(self, request: Request, now: datetime) -> Response:
+        if self.elsewhere is None or not self.elsewhere.name:
+            return self._page(request, now, "/", "This city has no OpenID provider: `[oidc]` names none.", 404)
+        try:
+            actor, wanted = await self.elsewhere.returned(request, now)
+        except (Unauthenticated, Forbidden) as error:
+            log.get().warning("sign_in.refused", reason=error.message)
+            return self._page(request, now, "/", f"{error.message} {error.hint}", status_of(error))
+        except LampError as error:
+            log.get().warning("sign_in.failed", reason=error.message)
+            return self._page(request, now, "/", "The provider cannot be asked now. The city's log tells why.", 503)
+        answer = self._signed_in(request, actor, wanted)
+        answer.delete_cookie(COOKIE, path=RETURN)
+        return answer
 
     async def by_link(self, request: Request, now: datetime) -> Response:
         """A browser that fetches the page ahead of a click must not use the link up."""
@@ -37,8 +64,7 @@ class SignIn:
             return Response(status_code=204)
         actor = self.browsers.sessions.redeem(request.path_params["secret"])
         if actor is None:
-            wrong = "This link was used already, or is older than ten minutes."
-            return rendered(request, "sign_in.html", now, status=401, wanted="/", wrong=wrong)
+            return self._page(request, now, "/", "This link was used already, or is older than ten minutes.", 401)
         return self._signed_in(request, actor, "/")
 
     async def by_token(self, request: Request, now: datetime) -> Response:
@@ -54,7 +80,7 @@ class SignIn:
         if actor is not None and actor.role is Role.RUN:
             wrong = "This is not a token of a person."
         if actor is None or wrong:
-            return rendered(request, "sign_in.html", now, status=401, wanted=wanted, wrong=wrong)
+            return self._page(request, now, wanted, wrong, 401)
         return self._signed_in(request, actor, wanted)
 
     async def _shown(self, token: str) -> Actor | None:
@@ -69,6 +95,14 @@ class SignIn:
         answer = back(SIGN_IN)
         answer.delete_cookie(self._cookie(request), path="/")
         return answer
+
+    def _page(self, request: Request, now: datetime, wanted: str, wrong: str = "", status: int = 200) -> Response:
+        provider = self.elsewhere.name if self.elsewhere is not None else ""
+        return rendered(request, "sign_in.html", now, status=status, wanted=wanted, wrong=wrong, provider=provider)
+
+    def _base(self, request: Request) -> str:
+        """The address under which the browser has come: `Host` was found to be one of the city's own."""
+        return f"{'https' if self._secure(request) else 'http'}://{request.headers.get('host')}"
 
     def _signed_in(self, request: Request, actor: Actor, wanted: str) -> Response:
         secret = self.browsers.sessions.begin(actor)

@@ -27,6 +27,7 @@ from lamplighter.services.table import find
 from lamplighter.web.auth import actor_in, cookie_in
 from lamplighter.web.bodies import bounded, can_be_kept
 from lamplighter.web.console import ansi, words
+from lamplighter.web.console.kept import kept_views
 from lamplighter.web.errors import status_of
 
 Q = TypeVar("Q")
@@ -41,7 +42,12 @@ NAV = (
 )  # fmt: skip
 """Address, name and key of the pages one goes to; the key follows `g`."""
 THEME_COOKIE = "lamp-theme"
+KEYS_COOKIE = "lamp-keys"
+"""`off` in a browser whose user wants no single keys: what they dictate would press them (WCAG 2.1.4)."""
+ZONE_COOKIE = "lamp-zone"
 THEMES = ("system", "light", "dark", "contrast")
+COUNTED = 999
+"""Of the runs in each state no more are counted: a page says `999+`."""
 SAID_COOKIE = "lamp-said"
 SAID_SECONDS = 20
 HEADERS: Mapping[str, str] = {
@@ -137,11 +143,14 @@ class Visit:
 
     async def look(self) -> None:
         """The status of the city, which every page shows something of."""
-        self.status = await self.ask(SHOW_STATUS, ShowStatus())
+        self.status = await self.ask(SHOW_STATUS, ShowStatus(COUNTED + 1))
 
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         await self._known()
-        return rendered(self.request, template, self.now, status=status, visit=self, **values)
+        kept, off = await kept_views(self), self.request.cookies.get(KEYS_COOKIE) == "off"
+        return rendered(
+            self.request, template, self.now, status=status, visit=self, kept_views=kept, keys_off=off, **values
+        )  # fmt: skip
 
     async def _known(self) -> None:
         if self.status.found is None and self.status.error is None:
@@ -168,7 +177,7 @@ def rendered(request: Request, template: str, now: datetime, *, status: int = 20
     return answer
 
 
-_UNDO = re.compile(r"/inbox/inb_[0-9a-z]{1,64}/(claim|unclaim|unsnooze)")
+_UNDO = re.compile(r"/inbox/inb_[0-9a-z]{1,64}/(claim|unclaim|unsnooze|reopen)")
 
 
 def _said_in(request: Request) -> tuple[str | None, str]:
@@ -231,14 +240,15 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        iso=words.iso, exact=words.exact, clock=words.clock, ago=words.ago, duration=words.duration, money=words.money,
+        iso=words.iso, exact=words.exact, clock=words.clock, day=words.day, hm=words.hm,
+        ago=words.ago, duration=words.duration, money=words.money,
         plain=ansi.plain, number=words.number, size=words.size, short=words.short,
         last_line=words.last_line, unmarked=words.unmarked,
         json=lambda value: json.dumps(to_json(value), indent=2, sort_keys=True, ensure_ascii=False),
         why_not=lambda operation, visit: visit.why_not(operation),
         seg=lambda text: quote(str(text), safe=":"),
     )  # fmt: skip
-    made.globals.update(mark=words.mark, url_with=url_with, version=version_of, themes=THEMES, nav=NAV)
+    made.globals.update(counted=COUNTED, mark=words.mark, url_with=url_with, version=version_of, themes=THEMES, nav=NAV)
     return made
 
 

@@ -145,6 +145,15 @@ def clock(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%H:%M:%S")
 
 
+def hm(at: datetime) -> str:
+    return at.strftime("%H:%M")
+
+
+def day(at: datetime) -> str:
+    """`Wednesday, 18 November`."""
+    return f"{at.astimezone(UTC):%A}, {at.day} {at:%B}"
+
+
 def ago(at: datetime, now: datetime) -> str:
     """`3 min ago`, `in 2 h`; the exact time is in the title of what shows it."""
     seconds = (now - at).total_seconds()

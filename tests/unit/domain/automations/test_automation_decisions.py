@@ -164,7 +164,7 @@ def test_an_explanation_says_what_holds_it_back_first() -> None:
     )
     assert told == (
         "The city is paused: nothing fires until `lamp resume`.",
-        "Trigger `schedule` (Daily at 09:00) is due, but it is held back: schedule: matched.",
+        "Trigger `schedule` (Daily at 09:00) is due, but it is held back: its time has come.",
         "It has not run yet.",
     )
 
@@ -182,7 +182,7 @@ def test_an_explanation_tells_the_next_time_the_last_run_and_the_last_slot_passe
         )
     )
     assert told == (
-        "Trigger `schedule` (Daily at 09:00) is not due: why. It comes next at 2026-06-24 09:00:00 UTC, in 21h.",
+        "Trigger `schedule` (Daily at 09:00) is not due: why. It comes next at 2026-06-24 09:00:00 UTC, in 21 h.",
         "It last ran at 2026-06-22 09:00:00 UTC: run run_1 has failed (exit code 1).",
         "It last passed over a time at 2026-06-23 09:00:00 UTC, 2 times: an earlier run was still under way.",
         "It has failed 2 times in a row; at 5 it is disabled.",
@@ -202,7 +202,7 @@ def test_an_explanation_works_from_state_alone() -> None:
         Situation(daily(), NOW, ZONE, states={"schedule": state}, disabled_reason="it failed 5 times in a row")
     )
     assert told[0] == "It was disabled because it failed 5 times in a row."
-    assert told[1].endswith("has not been looked at yet. It comes next at 2026-06-24 09:00:00 UTC, in 21h.")
+    assert told[1].endswith("has not been looked at yet. It comes next at 2026-06-24 09:00:00 UTC, in 21 h.")
     bare = explain(Situation(daily(), NOW, ZONE, last_skip=LastSkip(NOW, SkipReason.CITY_SUSPENDED)))
     assert bare[-1] == "It last passed over a time at 2026-06-23 12:00:00 UTC: city suspended."
 

@@ -399,11 +399,11 @@ def test_case_15_a_pool_is_qualified_by_its_rig_once() -> None:
 @pytest.mark.parametrize(
     ("gate", "words", "mark"),
     [
-        (Cooldown(timedelta(minutes=5)), "Every 5m", "Cooldown"),
+        (Cooldown(timedelta(minutes=5)), "Every 5 min", "Cooldown"),
         (Cron(parse_cron("0 3 * * *")), "At 03:00 every day", "Cron"),
         (Schedule(Daily(9, 0)), "Daily at 09:00", "Daily"),
         (Schedule(Hourly(5)), "Hourly at :05", "Hourly"),
-        (Condition("true", timedelta(minutes=1)), "When `true` succeeds, at most every 1m", "Condition"),
+        (Condition("true", timedelta(minutes=1)), "When `true` succeeds, at most every minute", "Condition"),
         (Condition("true"), "When `true` succeeds", "Condition"),
         (Event("bead.*", {"a": 1}), "On bead.* that matches", "Event"),
         (Webhook("github", ("push",)), "On push from github", "Webhook"),

@@ -10,12 +10,14 @@ from lamplighter.domain.delivery.effects import (
     EffectChanged,
     EffectState,
     Found,
+    InDoubt,
     LookUp,
     Send,
     after_look_up,
     begin,
     done,
     effect_id,
+    refused,
     request_of,
 )
 
@@ -54,6 +56,17 @@ def test_where_nobody_can_tell_it_is_sent_and_the_doubt_is_on_record() -> None:
     again = after_look_up(NEW, CannotAsk(), NOW)
     assert isinstance(again, Send)
     assert (again.effect.tries, again.effect.doubts) == (2, 1)
+
+
+def test_where_people_would_be_told_too_often_it_is_not_sent_again() -> None:
+    ask = CannotAsk(at_most=2)
+    second = after_look_up(NEW, ask, NOW)
+    assert isinstance(second, Send)
+    assert after_look_up(second.effect, ask, NOW) == InDoubt(second.effect)
+    assert isinstance(after_look_up(second.effect, Absent(), NOW), Send)
+    said_no = refused(second.effect)  # then only the first of them may have arrived
+    assert said_no is not None
+    assert isinstance(after_look_up(said_no, ask, NOW), Send)
 
 
 def test_one_id_stands_for_one_request() -> None:

@@ -17,13 +17,17 @@ def item(kind: Kind, *, count: int = 1, **facts: str) -> InboxItem:
 CASES = [
     (
         item(Kind.NEEDS_HUMAN, question="Which branch?"),
-        "A run of nightly asks for a person: Which branch?.",
+        "nightly asks: Which branch?",
         "lamp run resolve run_1 --outcome succeeded",
     ),
-    (item(Kind.NEEDS_HUMAN), "A run of nightly asks for a person.", "lamp run resolve run_1 --outcome succeeded"),
+    (
+        item(Kind.NEEDS_HUMAN),
+        "A run of nightly ended and asks for a person.",
+        "lamp run resolve run_1 --outcome succeeded",
+    ),
     (
         item(Kind.FAILED, reason="exit_1", error="disk full"),
-        "nightly failed (exit_1): disk full.",
+        "nightly failed (exit 1): disk full.",
         "lamp run retry run_1",
     ),
     (item(Kind.FAILED, count=3, error="disk full!"), "nightly failed 3 times: disk full!", "lamp run retry run_1"),
@@ -36,7 +40,7 @@ CASES = [
     ),
     (
         item(Kind.NEEDS_HUMAN, question="Trim, then light.", plan=True),
-        "A run of nightly has a plan that waits for approval: Trim, then light.",
+        "nightly has a plan that waits for approval: Trim, then light.",
         "lamp run approve run_1",
     ),
     (

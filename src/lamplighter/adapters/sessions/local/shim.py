@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lamplighter.adapters.processes.table import Identity, boot_id
 from lamplighter.kit import descriptors
+from lamplighter.kit.records import record
 
 OUTPUT = "output"
 INPUT = "input"
@@ -55,7 +56,7 @@ printf '%s\\n' "$?" >"$lamp_dir/exit"
 """
 
 
-@dataclass(frozen=True)
+@record
 class Launched:
     """`shim` is our child, to be reaped; `started` tells whether the subshell for the program got as far as exec."""
 

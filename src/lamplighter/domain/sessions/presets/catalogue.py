@@ -1,7 +1,7 @@
 """The presets by name, their order of detection, and presets for programs that a city declares."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from lamplighter.domain.sessions.presets.lines import plain
 from lamplighter.domain.sessions.presets.model import Invocation, Mode, Place, Preset, Request, SeedFile
 from lamplighter.domain.sessions.presets.opencode import OPENCODE
 from lamplighter.domain.sessions.presets.others import AIDER, AMP, CLINE, CURSOR, OPENHANDS, SHELL
+from lamplighter.kit.records import record
 from lamplighter.kit.text import expand
 
 # A city that names no provider gets the first one found on PATH; the shell must be named.
@@ -36,7 +37,7 @@ class PromptMode(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True)
+@record
 class Declared:
     """A program as `[providers.NAME]` declares it; it takes nothing from a preset of the same name.
 

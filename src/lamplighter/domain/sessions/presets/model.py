@@ -1,11 +1,12 @@
 """The types of presets: what a preset knows about its program, the request to start it, and the invocation."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from lamplighter.domain.sessions.model import NOTHING, Dialog, Readiness
 from lamplighter.domain.sessions.transcript import Parsed
+from lamplighter.kit.records import record
 
 TOKEN_VARIABLE = "LAMP_MCP_TOKEN"  # noqa: S105  the name of a variable, not a token
 
@@ -27,7 +28,7 @@ class Effort(StrEnum):
     MAX = "max"
 
 
-@dataclass(frozen=True)
+@record
 class McpServer:
     """The MCP server with the tools of one run: an HTTP URL with its own token."""
 
@@ -36,7 +37,7 @@ class McpServer:
     name: str = "automation"
 
 
-@dataclass(frozen=True)
+@record
 class Request:
     """A request to start a program. `files_dir` is the session's own directory, for files the program must read."""
 
@@ -68,7 +69,7 @@ class Writing(StrEnum):
     ENTRY = "entry"  # our values replace those of an existing file, and are taken out when the run has ended
 
 
-@dataclass(frozen=True)
+@record
 class SeedFile:
     """A file that must exist when the program starts. It is written with mode 0600, because it may contain a token."""
 
@@ -79,7 +80,7 @@ class SeedFile:
     base: str = ""  # a JSON file, absolute or below the home, whose values are kept where `content` has none
 
 
-@dataclass(frozen=True)
+@record
 class Mirror:
     """A folder of the session's own that stands for `home`, for programs that read all they know from one folder.
 
@@ -94,7 +95,7 @@ class Mirror:
     shared: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Invocation:
     """`env` gives way to variables that the user sets; `fixed` does not: without it the tools or the mode are lost."""
 
@@ -112,7 +113,7 @@ Build = Callable[[Request], Invocation]
 Parser = Callable[[str], Parsed]
 
 
-@dataclass(frozen=True)
+@record
 class Stopping:
     """What to know about stopping the program. All its descendants are stopped in any case."""
 
@@ -120,7 +121,7 @@ class Stopping:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class ConversationStore:
     """Where an interactive program keeps its conversations, below the directory that `variable`, if any, names, else
     `root` of the home. `chosen` says that a conversation has the name that we gave it at its start.
@@ -138,7 +139,7 @@ class ConversationStore:
     name: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class Login:
     """How the program is signed in, and how it tells that it is not.
 
@@ -146,7 +147,7 @@ class Login:
     somebody signs in. `ask` is a command that exits with 0 if there is a login, and prints what `denies` matches if
     there is none, without asking the provider: an older program, which does not know it, says neither. `says` are
     patterns in its errors, beside those that all programs have in common, and `exits` the exit statuses that mean a
-    missing login.
+    missing login. `frames` begins the lines of its text that only show the conversation.
     """
 
     sign_in: str
@@ -158,6 +159,7 @@ class Login:
     denies: str = ""
     says: tuple[str, ...] = ()
     exits: tuple[int, ...] = ()
+    frames: str = ""
 
 
 class Counts(StrEnum):
@@ -168,7 +170,7 @@ class Counts(StrEnum):
     COST = "cost"  # and tokens
 
 
-@dataclass(frozen=True)
+@record
 class Asking:
     """A permission prompt of a program that redraws its screen while it stands there, so that silence does not tell it.
 
@@ -179,7 +181,7 @@ class Asking:
     end: str
 
 
-@dataclass(frozen=True)
+@record
 class Preset:
     """One agent program. `keys` are the environment variables it may need besides PATH and HOME.
 

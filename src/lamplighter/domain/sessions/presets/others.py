@@ -114,7 +114,12 @@ OPENHANDS = Preset(
     ),
     merges=(_OPENHANDS_HOME,),
     refuses={Mode.APPROVAL: _ALWAYS_FULL, Mode.PLAN: _ALWAYS_FULL},
-    login=Login("Set LLM_MODEL and LLM_API_KEY, or run `openhands` once.", variable=_OPENHANDS_HOME, root=".openhands"),
+    login=Login(
+        "Set LLM_MODEL and LLM_API_KEY, or run `openhands` once.",
+        variable=_OPENHANDS_HOME,
+        root=".openhands",
+        frames="│",
+    ),
 )
 
 # ── Cursor ────────────────────────────────────────────────────────────────────────────────────────────────────────────

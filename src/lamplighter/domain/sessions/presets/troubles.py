@@ -83,7 +83,7 @@ class Heard:
         if not wrong and _was_answered(parsed):
             self.said.clear()
         self.said += wrong
-        if json_line(line) is None and _is_own(line):
+        if json_line(line) is None and _is_own(line) and not self._is_framed(line):
             self.said.append(without_escapes(line).strip())
         del self.said[:-MOST_HEARD]
         return parsed
@@ -99,6 +99,10 @@ class Heard:
                 lifts = reset_time("\n".join(found), now, zone) if kind is TroubleKind.LIMIT else None
                 return Trouble(kind, _short(found[-1], pattern), lifts)
         return None
+
+    def _is_framed(self, line: str) -> bool:
+        frames = "" if self.preset.login is None else self.preset.login.frames
+        return bool(frames) and without_escapes(line).lstrip().startswith(frames)
 
 
 def _was_answered(parsed: Parsed) -> bool:

@@ -7,7 +7,9 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from lamplighter.domain.beads.model import BeadStatus
 from lamplighter.kit.errors import UsageError
+from lamplighter.services.agents.explaining import EXPLAIN, ExplainAgent
 from lamplighter.services.agents.operations import (
     DRAIN,
     NUDGE,
@@ -26,12 +28,17 @@ from lamplighter.services.agents.operations import (
 )
 from lamplighter.services.agents.queries import LIST, PEEK, SHOW, ListAgents, PeekAgent, ShowAgent
 from lamplighter.services.agents.views import AgentView
+from lamplighter.services.beads.queries import LIST as BEADS
+from lamplighter.services.beads.queries import ListBeads
 from lamplighter.services.operation import Operation
 from lamplighter.web.console.ansi import lines_of
 from lamplighter.web.console.visit import HEADERS, HERE, Page, Visit, back, together
 from lamplighter.web.server import sockets_are_there
 
 LINES = 200
+HELD = 500
+"""So many of the beads in progress are looked at for those that agents hold."""
+HELD_SHOWN = 5
 ALIVE = frozenset({"running", "draining", "starting"})
 ACTIONS: Mapping[str, tuple[Operation[Any, Any], Callable[[str], Any], str]] = {
     "drain": (DRAIN, DrainAgent, "Asked to finish; it gets a fresh session when it has."),
@@ -53,15 +60,23 @@ def by_rig(agents: Sequence[AgentView]) -> list[tuple[str | None, list[AgentView
 
 
 async def agents(visit: Visit) -> Response:
-    found, _ = await together(visit.ask(LIST, ListAgents()), visit.look())
-    return await visit.page("agents.html", found=found, rigs=[] if found.error else by_rig(found.value))
+    found, beads, _ = await together(
+        visit.ask(LIST, ListAgents()), visit.ask(BEADS, ListBeads(status=BeadStatus.IN_PROGRESS, limit=HELD)),
+        visit.look(),
+    )  # fmt: skip
+    held = {} if beads.error else {one.assignee: one for one in reversed(beads.value) if one.assignee}
+    return await visit.page("agents.html", found=found, rigs=[] if found.error else by_rig(found.value), held=held)
 
 
 async def agent(visit: Visit) -> Response:
     """Raises NotFound."""
     name = visit.path["name"]
     shown = await visit.do(SHOW, ShowAgent(name))
-    screen, _ = await together(visit.ask(PEEK, PeekAgent(name, LINES)), visit.look())
+    screen, why, beads, _ = await together(
+        visit.ask(PEEK, PeekAgent(name, LINES)), visit.ask(EXPLAIN, ExplainAgent(name)),
+        visit.ask(BEADS, ListBeads(status=BeadStatus.IN_PROGRESS, assignee=shown.name, limit=HELD_SHOWN)),
+        visit.look(),
+    )  # fmt: skip
     lines = [] if screen.error else lines_of(screen.value.output)[0]
     alive = shown.state in ALIVE
     without = why_no_terminal() if shown.terminal else ""
@@ -69,6 +84,8 @@ async def agent(visit: Visit) -> Response:
     answer = await visit.page(
         "agent.html",
         one=shown,
+        why=why,
+        held=[] if beads.error else beads.value,
         screen=screen,
         lines=lines,
         alive=alive,

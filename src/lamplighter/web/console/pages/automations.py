@@ -1,6 +1,6 @@
 """Automations: the list, one with why, when and what became of its times, and a new one from a template."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -42,46 +42,40 @@ from lamplighter.services.automations.queries import (
 from lamplighter.services.automations.views import AutomationView, TriggerEventView
 from lamplighter.services.logins import LIST as LOGINS
 from lamplighter.services.logins import ListLogins
+from lamplighter.services.looking import PIN, PINS, UNPIN, ListPins, PinAutomation, UnpinAutomation
 from lamplighter.services.rigs import LIST as RIGS
 from lamplighter.services.rigs import ListRigs
 from lamplighter.services.rollups import SHOW_COST, SHOW_STRIP, ShowCost, ShowStrip
 from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
-from lamplighter.services.runs.views import RunView
-from lamplighter.web.console.charts import outcomes_of
+from lamplighter.web.console.charts import outcomes_of, strip_of, times_of
 from lamplighter.web.console.visit import Answer, Given, Visit, back, together
 
 PAGE = 100
-NEWEST = 200
-"""The last outcomes in the list are those among so many of the newest runs."""
-STRIP = 14
+STRIP_DAYS = 14
 HISTORY_ROWS = 30
 COMING = 5
+ROWS = 10
+TIMED = 60
+"""So many of the newest runs are in the chart of durations."""
 CHART_DAYS = 30
-
-
-def latest_by_automation(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
-    """The newest runs of each automation, oldest first, at most STRIP."""
-    found: dict[str, list[RunView]] = {}
-    for run in runs:
-        of_it = found.setdefault(run.automation, [])
-        if len(of_it) < STRIP:
-            of_it.insert(0, run)
-    return found
 
 
 async def automations(visit: Visit) -> Response:
     query = visit.query
     listed = visit.ask(LIST, ListAutomations(query.get("rig"), query.get("after"), PAGE + 1))
-    found, newest, _ = await together(listed, visit.ask(LIST_RUNS, ListRuns(limit=NEWEST)), visit.look())
+    found, pins, _ = await together(listed, visit.ask(PINS, ListPins()), visit.look())
     shown: list[AutomationView] = [] if found.error else found.value[:PAGE]
+    pinned = set() if pins.error else {one.automation for one in pins.value}
+    names = [one.scoped_name for one in shown]
+    strips = await visit.ask(SHOW_STRIP, ShowStrip(days=STRIP_DAYS, among=names)) if names else Answer([])
     return await visit.page(
         "automations.html",
         found=found,
-        shown=shown,
+        shown=sorted(shown, key=lambda one: one.scoped_name not in pinned),
         more=shown[-1].scoped_name if not found.error and len(found.value) > PAGE else None,
-        newest=newest,
-        latest={} if newest.error else latest_by_automation(newest.value),
-        looked_at=0 if newest.error else len(newest.value),
+        pinned=pinned,
+        strips_error=strips.error,
+        strips={} if strips.error else {one.automation: strip_of(one.days) for one in strips.value},
         query=query,
     )
 
@@ -90,22 +84,39 @@ async def automation(visit: Visit) -> Response:
     """Raises AutomationUnknown."""
     name = visit.path["name"]
     shown = await visit.do(SHOW, ShowAutomation(name))
-    why, coming, history, runs, toml, notes, days, cost, _ = await together(
+    why, coming, history, runs, toml, notes, days, cost, pins, _ = await together(
         visit.ask(EXPLAIN, ExplainAutomation(name)) if not shown.problems else _nothing(),
         visit.ask(NEXT, NextFirings(name, count=COMING)),
         visit.ask(HISTORY, AutomationHistory(name, limit=HISTORY_ROWS)),
-        visit.ask(LIST_RUNS, ListRuns(automation=name, limit=10)),
+        visit.ask(LIST_RUNS, ListRuns(automation=name, limit=TIMED)),
         visit.ask(EXPORT, ExportAutomation(name)),
         visit.ask(READ_NOTES, ReadNotes(shown.scoped_name)),
         visit.ask(SHOW_STRIP, ShowStrip(shown.scoped_name, CHART_DAYS)),
         visit.ask(SHOW_COST, ShowCost(days=CHART_DAYS, automation=shown.scoped_name)),
+        visit.ask(PINS, ListPins()),
         visit.look(),
     )
     strip: list[TriggerEventView] = [] if history.error else list(reversed(history.value))
     return await visit.page(
         "automation.html", one=shown, why=why, coming=coming, history=history, runs=runs, strip=strip, toml=toml,
+        pinned=not pins.error and shown.scoped_name in [one.automation for one in pins.value],
+        newest=[] if runs.error else runs.value[:ROWS], times=None if runs.error else times_of(runs.value),
+        failed=None if days.error else sum(count for day in days.value[0].days for name, count in day.outcomes.items()
+                                           if name in {"failed", "timed_out"}),
         notes=notes, days=days, chart=outcomes_of(days.value[0].days) if days.found else None, cost=cost,
     )  # fmt: skip
+
+
+async def pin(visit: Visit) -> Response:
+    name = visit.path["name"]
+    await visit.do(PIN, PinAutomation(name))
+    return back(_page_of(name), "It stands on top of your list.")
+
+
+async def unpin(visit: Visit) -> Response:
+    name = visit.path["name"]
+    await visit.do(UNPIN, UnpinAutomation(name))
+    return back(_page_of(name), "It stands among the others again.")
 
 
 async def _nothing() -> Answer[Any]:
@@ -195,6 +206,8 @@ async def create(visit: Visit) -> Response:
 
 PAGES = (
     ("GET", "/automations", automations),
+    ("POST", "/automations/{name:path}/pin", pin),
+    ("POST", "/automations/{name:path}/unpin", unpin),
     ("GET", "/automations/new", new),
     ("POST", "/automations/new", create),
     ("POST", "/automations/{name:path}/run", run_now),

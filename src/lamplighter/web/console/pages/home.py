@@ -8,6 +8,7 @@ from starlette.responses import Response
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services.inbox.queries import LIST as INBOX
 from lamplighter.services.inbox.queries import ListInbox
+from lamplighter.services.looking import LOOK, LookAtHome
 from lamplighter.services.rollups import SHOW_COST, CostView, ShowCost, StripDay
 from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
 from lamplighter.services.runs.views import RunView
@@ -52,24 +53,39 @@ def first_error(*answers: Answer[list[RunView]]) -> Answer[list[RunView]]:
 
 async def home(visit: Visit) -> Response:
     asked = [visit.ask(LIST_RUNS, ListRuns(state=state, limit=EACH)) for state in (*_UNDER_WAY, *_DONE)]
-    *found, needs, days, _ = await together(
+    *found, needs, days, look, _ = await together(
         *asked, visit.ask(INBOX, ListInbox(limit=SHOWN + 1)), visit.ask(SHOW_COST, ShowCost(days=CHART_DAYS)),
-        visit.look(),
+        visit.ask(LOOK, LookAtHome()), visit.look(),
     )  # fmt: skip
     done = first_error(*found[len(_UNDER_WAY) :])
-    lately = [] if done.error else by_automation(done.value)
+    looked = None if look.error else look.value.before
+    ended = [] if done.error else done.value
+    since = [one for one in ended if looked is None or (one.ended_at or one.created_at) >= looked]
+    before = [one for one in ended if one not in since]
+    lately, earlier = by_automation(since), by_automation(before)
+    items = [] if needs.error else needs.value[:SHOWN]
     return await visit.page(
         "home.html",
         needs=needs,
-        items=[] if needs.error else needs.value[:SHOWN],
+        items=items,
         more=not needs.error and len(needs.value) > SHOWN,
+        news=sum(not one.seen for one in items),
         under_way=first_error(*found[: len(_UNDER_WAY)]),
         done=done,
         days=days,
         chart=_chart(days.found),
+        looked=looked,
+        since=since,
+        since_more=_more_of(found[len(_UNDER_WAY) :], since),
         lately=[one.newest for one in lately],
-        counts={one.newest.id: len(one.runs) for one in lately},
+        earlier=[one.newest for one in earlier],
+        counts={one.newest.id: len(one.runs) for one in (*lately, *earlier)},
     )
+
+
+def _more_of(found: Sequence[Answer[list[RunView]]], since: Sequence[RunView]) -> bool:
+    """Whether all that were looked at of some state are among those shown, so that there may be more."""
+    return any(one.found is not None and len(one.value) == EACH and one.value[-1] in since for one in found)
 
 
 def _chart(cost: CostView | None) -> Chart | None:

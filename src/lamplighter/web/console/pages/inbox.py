@@ -14,9 +14,11 @@ from lamplighter.services.inbox.operations import (
     CLAIM,
     DISMISS,
     REJECT,
+    REOPEN,
     RESOLVE,
     RETRY,
     SEE,
+    SEE_ALL,
     SNOOZE,
     UNCLAIM,
     UNSNOOZE,
@@ -26,8 +28,10 @@ from lamplighter.services.inbox.operations import (
     ClaimItem,
     DismissItem,
     RejectItem,
+    ReopenItem,
     ResolveItem,
     RetryItem,
+    SeeAll,
     SeeItem,
     SnoozeItem,
     UnclaimItem,
@@ -43,11 +47,13 @@ from lamplighter.web.console.visit import Given, Page, Visit, back, own_path, to
 PAGE = 100
 EVIDENCE = 15
 """So many of the last lines of a run's output are shown with an item."""
+REASONS = ("mended by hand", "known, being worked on", "a hiccup outside", "not worth mending", "expected")
+"""What people mostly say; a digit picks one."""
 _BUTTONS: Mapping[str, tuple[Operation[Any, Any], Callable[[str], Any], str, str]] = {
     "claim": (CLAIM, ClaimItem, "It is yours now; others see that.", "unclaim"),
     "unclaim": (UNCLAIM, UnclaimItem, "Nobody looks after it now.", "claim"),
     "retry": (RETRY, RetryItem, "Each of its runs is started again.", ""),
-    "dismiss": (DISMISS, DismissItem, "Dismissed; the next of its kind opens a new item.", ""),
+    "reopen": (REOPEN, ReopenItem, "It is open again.", ""),
     "unsnooze": (UNSNOOZE, UnsnoozeItem, "It is shown again.", ""),
     "see": (SEE, SeeItem, "", ""),
 }
@@ -95,15 +101,32 @@ async def _shown(visit: Visit, one: ItemView, **more: Any) -> Response:
     """With the last that its newest run printed, which is what a person decides by."""
     run = await visit.ask(SHOW_RUN, ShowRun(one.runs[0])) if one.runs else None
     lines = lines_of(run.value.output_tail or "", most=EVIDENCE)[0] if run is not None and not run.error else []
-    return await visit.page("item.html", one=one, run=run, lines=lines, **more)
+    return await visit.page("item.html", one=one, run=run, lines=lines, reasons=REASONS, **more)
 
 
 async def resolve(visit: Visit) -> Response:
     form = await visit.form()
     outcome = Resolved.FAILED if form.get("outcome") == "failed" else Resolved.SUCCEEDED
     name = visit.path["item"]
-    await visit.do(RESOLVE, ResolveItem(name, outcome, form.get("reason", ""), form.get("comment", "")))
+    await visit.do(RESOLVE, ResolveItem(name, outcome, _reason(form), form.get("comment", "")))
     return _back(form, f"Resolved as {outcome.value}.")
+
+
+async def dismiss(visit: Visit) -> Response:
+    form, name = await visit.form(), visit.path["item"]
+    await visit.do(DISMISS, DismissItem(name, _reason(form)))
+    return _back(form, "Dismissed; the next of its kind opens a new item.", f"/inbox/{name}/reopen")
+
+
+def _reason(form: Given) -> str:
+    """The reason that was picked, with what was written besides."""
+    return ": ".join(part for part in (form["why"].strip(), form["reason"].strip()) if part)
+
+
+async def see_everything(visit: Visit) -> Response:
+    form = await visit.form()
+    done = await visit.do(SEE_ALL, SeeAll(form["subject"] or None))
+    return _back(form, f"{done.seen} marked as seen." if done.seen else "You had seen them all.")
 
 
 async def answer(visit: Visit) -> Response:
@@ -132,9 +155,14 @@ async def reject(visit: Visit) -> Response:
 
 async def snooze(visit: Visit) -> Response:
     form = await visit.form()
-    name = visit.path["item"]
-    await visit.do(SNOOZE, SnoozeItem(name, form.get("until") or "1h"))
-    return _back(form, f"Snoozed for {form.get('until') or '1h'}; it comes back by itself.", f"/inbox/{name}/unsnooze")
+    name, times = visit.path["item"], form["times"]
+    if times:
+        await visit.do(SNOOZE, SnoozeItem(name, times=int(times) if times.isdecimal() else 0))
+        said = "It comes back when it has happened " + ("again." if times == "1" else f"{times} times more.")
+    else:
+        await visit.do(SNOOZE, SnoozeItem(name, form["until"] or "1h"))
+        said = f"Snoozed for {form['until'] or '1h'}; it comes back by itself."
+    return _back(form, said, f"/inbox/{name}/unsnooze")
 
 
 def _back(form: Given, said: str, undo: str = "") -> Response:
@@ -156,7 +184,9 @@ PAGES = (
     ("GET", "/inbox", inbox),
     ("GET", "/inbox/focus", focus),
     ("GET", "/inbox/{item}", item),
+    ("POST", "/inbox/see-all", see_everything),
     ("POST", "/inbox/{item}/resolve", resolve),
+    ("POST", "/inbox/{item}/dismiss", dismiss),
     ("POST", "/inbox/{item}/answer", answer),
     ("POST", "/inbox/{item}/approve", approve),
     ("POST", "/inbox/{item}/amend", amend),

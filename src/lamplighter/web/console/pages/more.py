@@ -1,11 +1,14 @@
 """The other pages: calendar, events, beads, nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from itertools import pairwise
 from typing import Self
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from lamplighter.domain.beads.model import BOOKKEEPING, BeadStatus
@@ -22,7 +25,7 @@ from lamplighter.services.node_views import LIST as LIST_NODES
 from lamplighter.services.node_views import ListNodes
 from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
 from lamplighter.services.runs.views import RunView
-from lamplighter.web.console.visit import Answer, Visit, together
+from lamplighter.web.console.visit import ZONE_COOKIE, Answer, Visit, together
 
 DAYS = 7
 MOST_FIRINGS = 5000
@@ -66,29 +69,63 @@ class Day:
     entries: Sequence[Entry]
     others: int = 0
     """Automations of the day that are not named."""
+    load: Sequence[int] = ()
+    """How many runs and firings each hour of the day has."""
+    shifts: Sequence[str] = ()
+    """Where clocks are put forward or back on this day, in words."""
 
 
-def week_of(first: date, runs: Sequence[RunView], firings: Sequence[FiringView]) -> list[Day]:
-    """Days of UTC, each with its entries by time."""
+def week_of(first: date, runs: Sequence[RunView], firings: Sequence[FiringView], zone: tzinfo = UTC) -> list[Day]:
+    """Days of the zone, each with its entries by time."""
     days = []
-    dense = {name: at.astimezone(UTC).date() for name, at in _cut_short(firings).items()}
+    dense = {name: at.astimezone(zone).date() for name, at in _cut_short(firings).items()}
     paces = {name: pace for name in dense if (pace := _pace([one.at for one in firings if one.scoped_name == name]))}
     for number in range(DAYS):
         day = first + timedelta(days=number)
         names: dict[str, tuple[list[RunView], list[FiringView]]] = {}
         for run in sorted(runs, key=lambda one: one.created_at):
-            if run.created_at.astimezone(UTC).date() == day:
+            if run.created_at.astimezone(zone).date() == day:
                 names.setdefault(run.automation, ([], []))[0].append(run)
         for firing in firings:
-            if firing.at.astimezone(UTC).date() == day:
+            if firing.at.astimezone(zone).date() == day:
                 names.setdefault(firing.scoped_name, ([], []))[1].append(firing)
         on = {name for name, last in dense.items() if day >= last}
         for name in sorted(on):
             names.setdefault(name, ([], []))
         made = (Entry(name, *found, goes_on=name in on, every=paces.get(name)) for name, found in names.items())
         entries = sorted(made, key=lambda one: one.at)
-        days.append(Day(day, entries[:OF_A_DAY], max(0, len(entries) - OF_A_DAY)))
+        load = [0] * 24
+        for at in (*(run.created_at for one in entries for run in one.runs),
+                   *(fires.at for one in entries for fires in one.firings)):  # fmt: skip
+            load[at.astimezone(zone).hour] += 1
+        zones = {*(one.zone for one in firings), *([zone.key] if isinstance(zone, ZoneInfo) else [])}
+        days.append(Day(day, entries[:OF_A_DAY], max(0, len(entries) - OF_A_DAY), load, _shifts(day, zones)))
     return days
+
+
+def _shifts(day: date, zones: Iterable[str]) -> list[str]:
+    """The zones whose clocks are changed on the day: times that are skipped or come twice."""
+    found = []
+    for name in sorted(zones):
+        try:
+            zone = ZoneInfo(name)
+        except (KeyError, ValueError):
+            continue
+        begins, ends = (datetime(one.year, one.month, one.day, tzinfo=zone) for one in (day, day + timedelta(days=1)))
+        moved = (ends.utcoffset() or timedelta()) - (begins.utcoffset() or timedelta())
+        if moved:
+            hours = abs(moved) / timedelta(hours=1)
+            found.append(f"clocks go {'forward' if moved > timedelta() else 'back'} {hours:g} h in {name}")
+    return found
+
+
+def zone_of(request: Request) -> tzinfo:
+    """The zone of whoever looks, as the script of the page says it; UTC without script."""
+    name = unquote(request.cookies.get(ZONE_COOKIE, ""))
+    try:
+        return ZoneInfo(name) if name and len(name) < 64 else UTC
+    except (KeyError, ValueError, OSError):
+        return UTC
 
 
 def _cut_short(firings: Sequence[FiringView]) -> dict[str, datetime]:
@@ -107,10 +144,10 @@ def _pace(times: Sequence[datetime]) -> timedelta | None:
     return gaps.pop() if len(gaps) == 1 else None
 
 
-def _day(text: str | None, now: datetime) -> date:
+def _day(text: str | None, now: datetime, zone: tzinfo) -> date:
     """Raises UsageError."""
     if text is None:
-        today = now.astimezone(UTC).date()
+        today = now.astimezone(zone).date()
         return today - timedelta(days=today.weekday())
     try:
         return date.fromisoformat(text)
@@ -120,9 +157,10 @@ def _day(text: str | None, now: datetime) -> date:
 
 async def calendar(visit: Visit) -> Response:
     """A week from Monday on; what is past comes from the runs, what is to come from the schedules."""
-    first = _day(visit.query.get("week"), visit.now)
-    begins = datetime(first.year, first.month, first.day, tzinfo=UTC)
-    ends = begins + timedelta(days=DAYS)
+    zone = zone_of(visit.request)
+    first = _day(visit.query.get("week"), visit.now, zone)
+    last = first + timedelta(days=DAYS)
+    begins, ends = (datetime(one.year, one.month, one.day, tzinfo=zone).astimezone(UTC) for one in (first, last))
     start = max(begins, visit.now)
     ahead = max(timedelta(0), ends - start)
     coming = visit.ask(SIMULATE, Simulate(ahead / timedelta(days=1), start, MOST_FIRINGS, each=OF_EACH))
@@ -130,16 +168,20 @@ async def calendar(visit: Visit) -> Response:
     firings, runs, _ = await together(coming, past, visit.look())
     shown = [] if runs.error else [one for one in runs.value if begins <= one.created_at < ends]
     oldest = None if runs.error or len(runs.value) < MOST_RUNS else runs.value[-1].created_at
+    days = week_of(first, shown, [] if firings.error or not ahead else firings.value, zone)
     return await visit.page(
         "calendar.html",
-        days=week_of(first, shown, [] if firings.error or not ahead else firings.value),
+        days=days,
+        week_most=max((count for one in days for count in one.load), default=0),
+        zone=zone,
+        zone_name=str(zone),
         firings=firings,
         runs=runs,
         until=None if firings.error or len(firings.value) < MOST_FIRINGS else firings.value[-1].at,
         cut=oldest if oldest is not None and oldest > begins else None,
         before=first - timedelta(days=DAYS),
         after=first + timedelta(days=DAYS),
-        today=visit.now.astimezone(UTC).date(),
+        today=visit.now.astimezone(zone).date(),
     )
 
 

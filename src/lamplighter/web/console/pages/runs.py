@@ -12,10 +12,13 @@ from lamplighter.domain.runs.model import ACTIVE, ATTENTION, TERMINAL, RunState
 from lamplighter.domain.runs.query import ACTIONS, YES_OR_NO, QueryWrong
 from lamplighter.kit.errors import NotFound, UsageError
 from lamplighter.kit.shapes import to_json
+from lamplighter.services.connections import LIST as CONNECTIONS
+from lamplighter.services.connections import ListConnections
 from lamplighter.services.inbox.needs import PLAN
 from lamplighter.services.runs.changes import APPLY_RUN, DIFF_RUN, DISCARD_RUN, ApplyRun, DiffRun, DiscardRun
+from lamplighter.services.runs.explaining import EXPLAIN, ExplainRun
 from lamplighter.services.runs.inputs import INPUTS, InputsView, ShowInputs
-from lamplighter.services.runs.logs import SHOW_LOGS, ShowLogs
+from lamplighter.services.runs.logs import SHOW_LOGS, ShowLogs, TranscriptEventView
 from lamplighter.services.runs.operations import (
     AMEND_RUN,
     ANSWER_RUN,
@@ -46,6 +49,7 @@ from lamplighter.services.saved_views import SAVE as SAVE_VIEW
 from lamplighter.services.saved_views import DeleteView, ListViews, SaveView
 from lamplighter.services.session_operations import SEND, SendMessage
 from lamplighter.web.console.ansi import lines_of
+from lamplighter.web.console.kept import forget
 from lamplighter.web.console.patches import files_of
 from lamplighter.web.console.remarks import message_of, remarks_of
 from lamplighter.web.console.tables import csv_line
@@ -62,15 +66,19 @@ COLUMNS = (
 )  # fmt: skip
 """Of a run in a table of another program."""
 MOST_ROWS = 500
-"""Of a longer transcript the last rows are shown."""
+"""Of a longer transcript so many rows are shown at once."""
 
 
 async def runs(visit: Visit) -> Response:
-    text = _query(visit.query)
-    found, views, _ = await together(
-        visit.ask(LIST_RUNS, _asked(text, visit.query.get("before"), PAGE + 1)), visit.ask(VIEWS, ListViews()),
-        visit.look(),
+    text, views = _query(visit.query), await visit.ask(VIEWS, ListViews())
+    first = next((one for one in views.found or () if one.first and one.owner == visit.actor.name), None)
+    if first is not None and not visit.request.url.query:
+        return back(f"/runs{url_with({}, q=first.query)}")
+    found, connections, _ = await together(
+        visit.ask(LIST_RUNS, _asked(text, visit.query.get("before"), PAGE + 1)),
+        visit.ask(CONNECTIONS, ListConnections()), visit.look(),
     )  # fmt: skip
+    paths = {path for one in connections.found or () for path in one.fields}
     wrong = found.error if isinstance(found.error, QueryWrong) else None
     shown = [] if found.error else found.value[:PAGE]
     older = shown[-1].id if not found.error and len(found.value) > PAGE else None
@@ -90,20 +98,24 @@ async def runs(visit: Visit) -> Response:
         states=[one.value for one in RunState],
         with_state={one.value: with_state(text, one) for one in RunState},
         without_state=with_state(text, None),
-        values=json.dumps(_values(shown)),
+        values=json.dumps(_values(shown) | {f"payload.{path}": [] for path in sorted(paths)}),
     )
 
 
 async def save_view(visit: Visit) -> Response:
     form = await visit.form()
-    kept = await visit.do(SAVE_VIEW, SaveView(form["name"], form["query"], form["shared"] == "yes"))
+    kept = await visit.do(
+        SAVE_VIEW, SaveView(form["name"], form["query"], form["shared"] == "yes", form["first"] == "yes")
+    )
+    forget(visit)
     return back(f"/runs{url_with({}, q=kept.query)}", f"Kept as {kept.name}.")
 
 
 async def delete_view(visit: Visit) -> Response:
     form = await visit.form()
     await visit.do(DELETE_VIEW, DeleteView(form["name"]))
-    return back("/runs", f"{form['name']} is forgotten.")
+    forget(visit)
+    return back("/runs?all", f"{form['name']} is forgotten.")
 
 
 def _query(query: Given) -> str:
@@ -205,11 +217,15 @@ async def run(visit: Visit) -> Response:
     """Raises RunUnknown."""
     name = visit.path["run"]
     shown = await visit.do(SHOW_RUN, ShowRun(name))
-    logs, inputs, _ = await together(
-        visit.ask(SHOW_LOGS, ShowLogs(name)), visit.ask(INPUTS, ShowInputs(shown.id)), visit.look()
-    )
+    logs, inputs, why, _ = await together(
+        visit.ask(SHOW_LOGS, ShowLogs(name)), visit.ask(INPUTS, ShowInputs(shown.id)),
+        visit.ask(EXPLAIN, ExplainRun(shown.id)), visit.look(),
+    )  # fmt: skip
     lines, left_out = ([], 0) if logs.error else lines_of(logs.value.output)
-    rows = [] if logs.error else logs.value.transcript[-MOST_ROWS:]
+    find, upto = visit.query["find"].strip()[:200], visit.query["upto"]
+    last = int(upto) if upto.isascii() and upto.isdigit() else None
+    every = [] if logs.error else list(enumerate(logs.value.transcript, 1))
+    rows = _with(every, find)[:MOST_ROWS] if find else every[:last][-MOST_ROWS:]
     open_still = shown.state is RunState.NEEDS_HUMAN and not (shown.continued_by or shown.retried_by)
     return await visit.page(
         "run.html",
@@ -229,8 +245,20 @@ async def run(visit: Visit) -> Response:
         lines=lines,
         left_out=left_out,
         rows=rows,
-        rows_before=0 if logs.error else len(logs.value.transcript) - len(rows),
+        rows_all=len(every),
+        rows_first=rows[0][0] if rows else 1,
+        find=find,
+        upto=last,
+        why=why,
     )
+
+
+def _with(rows: Sequence[tuple[int, TranscriptEventView]], text: str) -> list[tuple[int, TranscriptEventView]]:
+    """The rows that have the text in what they say, whatever its case."""
+    wanted = text.casefold()
+    return [
+        (number, row) for number, row in rows if any(wanted in str(value).casefold() for value in row.body.values())
+    ]
 
 
 def _asks(run: RunDetail) -> QuestionView | None:

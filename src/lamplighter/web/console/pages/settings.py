@@ -14,14 +14,14 @@ from lamplighter.services.doctor import EXAMINE, Examine
 from lamplighter.services.members import ADD, REMOVE, ROLE, ListMembers, PersonRole, RemoveMember
 from lamplighter.services.members import LIST as MEMBERS
 from lamplighter.services.notices import LIST as DESTINATIONS
-from lamplighter.services.notices import LOG, TEST, ListDestinations, ListNotices, TryDestination
+from lamplighter.services.notices import LOG, RULES, TEST, ListDestinations, ListNotices, ShowRules, TryDestination
+from lamplighter.services.slack.installing import LINK, LinkSlack, ListSlack, TrySlack
 from lamplighter.services.slack.installing import LIST as SLACK
 from lamplighter.services.slack.installing import TEST as TEST_SLACK
-from lamplighter.services.slack.installing import ListSlack, TrySlack
 from lamplighter.services.suspension import RESUME, ResumeCity
 from lamplighter.services.tokens import CREATE, REVOKE, CreateToken, ListTokens, RevokeToken, TokenMade
 from lamplighter.services.tokens import LIST as TOKENS
-from lamplighter.web.console.visit import THEME_COOKIE, THEMES, Answer, Visit, back, own_path, together
+from lamplighter.web.console.visit import KEYS_COOKIE, THEME_COOKIE, THEMES, Answer, Visit, back, own_path, together
 
 YEAR = 365 * 86400
 AUDIT_ROWS = 50
@@ -37,13 +37,15 @@ async def examine(visit: Visit) -> Response:
 
 
 async def _settings(visit: Visit, findings: Answer[Any] | None) -> Response:
-    config, destinations, notices, slack, _ = await together(
+    config, destinations, notices, rules, slack, _ = await together(
         visit.ask(SHOW_CONFIG, ShowConfig()), visit.ask(DESTINATIONS, ListDestinations()),
-        visit.ask(LOG, ListNotices(limit=NOTICES)), visit.ask(SLACK, ListSlack()), visit.look(),
+        visit.ask(LOG, ListNotices(limit=NOTICES)), visit.ask(RULES, ShowRules()), visit.ask(SLACK, ListSlack()),
+        visit.look(),
     )  # fmt: skip
     return await visit.page(
-        "settings.html", config=config, findings=findings, destinations=destinations, notices=notices, slack=slack
-    )
+        "settings.html", config=config, findings=findings, destinations=destinations, notices=notices, rules=rules,
+        slack=slack,
+    )  # fmt: skip
 
 
 async def try_slack(visit: Visit) -> Response:
@@ -56,6 +58,24 @@ async def try_slack(visit: Visit) -> Response:
             raise
         return back("/settings", f"Slack did not take the trial of {team}: {error.message}")
     return back("/settings", f"Slack knows the app in {found.name} as {found.bot_user}.")
+
+
+async def ask_slack_link(visit: Visit) -> Response:
+    """A member says on this page that it was they who were shown the code in Slack."""
+    await visit.look()
+    return await visit.page("slack_link.html", code=visit.query.get("code", ""))
+
+
+async def slack_link(visit: Visit) -> Response:
+    """Raises Forbidden."""
+    form = await visit.form()
+    try:
+        found = await visit.do(LINK, LinkSlack(form["code"]))
+    except LampError as error:
+        if visit.why_not(LINK.name):
+            raise
+        return back("/settings", error.message)
+    return back("/settings", f"In {found.team} you are {found.person}.")
 
 
 async def try_destination(visit: Visit) -> Response:
@@ -133,6 +153,15 @@ async def resume(visit: Visit) -> Response:
     return back(own_path((await visit.form()).get("next")), said)
 
 
+async def keys(visit: Visit) -> Response:
+    """Switch single keys off or on in this browser."""
+    form = await visit.form()
+    off = form["keys"] == "off"
+    answer = back(own_path(form.get("next")), "Single keys do nothing now." if off else "Single keys work again.")
+    answer.set_cookie(KEYS_COOKIE, "off" if off else "on", max_age=YEAR, path="/", samesite="lax")
+    return answer
+
+
 async def theme(visit: Visit) -> Response:
     form = await visit.form()
     answer = back(own_path(form.get("next")))
@@ -149,7 +178,10 @@ PAGES = (
     ("POST", "/settings/pause", pause),
     ("POST", "/settings/resume", resume),
     ("POST", "/settings/theme", theme),
+    ("POST", "/settings/keys", keys),
     ("POST", "/settings/destinations/{name}/test", try_destination),
+    ("GET", "/settings/slack/link", ask_slack_link),
+    ("POST", "/settings/slack/link", slack_link),
     ("POST", "/settings/slack/{team}/test", try_slack),
     ("POST", "/settings/people/add", add_member),
     ("POST", "/settings/people/tokens", create_token),

@@ -1,8 +1,9 @@
 // Keeps a page fresh: signals say what changed, the page is asked for again, and what differs is put in its place.
 // Everything works without this script; it adds live regions, keys and times that count.
 
+const PREFIX = (document.body.dataset.prefix ?? "/").replace(/\/$/, ""); // behind a proxy the city may lie below a path
 const EVERYTHING = "*";
-const REST = 1000; // the least time between two refetches
+const REST = 1000; // the least time between two refetches; longer where the server is slow to answer
 const BENEATH = 30000; // asked for again after so long without a signal, in case one was lost
 const LOST_AFTER = 12000;
 const fresh = document.querySelector("#freshness");
@@ -15,6 +16,7 @@ let trouble = "";
 let held = false;
 let wanted = new Set();
 let lastFetch = 0;
+let rest = REST;
 let timer = 0;
 let asking = false;
 
@@ -114,6 +116,36 @@ function followOutput(region) {
 const topicsOf = (region) => (region.dataset.live ?? "").split(" ");
 const regions = () => [...document.querySelectorAll("[data-live]")];
 
+// What is new does not push down what is read: below the top of a list, or with a box ticked, it waits behind a button.
+let letIn = false;
+
+function newRows(page) {
+  const button = document.querySelector("[data-newer]");
+  const pushed = new Set();
+  let count = 0;
+  const reads = scrollY > 160 || document.querySelector("main [data-row].at, main .box input:checked");
+  for (const region of reads && !letIn && button ? regions() : []) {
+    if (region.getBoundingClientRect().top > 0 && !region.querySelector("[data-row].at, .box input:checked")) continue;
+    const here = new Set([...region.querySelectorAll("[data-row][id]")].map((row) => row.id));
+    const added = [...(page.getElementById(region.id)?.querySelectorAll("[data-row][id]") ?? [])].filter((row) => !here.has(row.id)).length;
+    if (here.size && added) { pushed.add(region); count += added; }
+  }
+  letIn = false;
+  if (button) {
+    button.parentElement.hidden = !count;
+    if (count) button.textContent = `${count} new`;
+  }
+  return pushed;
+}
+document.querySelector("[data-newer]")?.addEventListener("click", (event) => {
+  letIn = true;
+  event.target.parentElement.hidden = true;
+  scrollTo(0, 0);
+  wanted.add(EVERYTHING);
+  lastFetch = 0;
+  soon();
+});
+
 async function refetch() {
   if (asking) return;
   asking = true;
@@ -123,7 +155,7 @@ async function refetch() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store", redirect: "manual" });
     if (answer.type === "opaqueredirect") {
-      location.assign(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
+      location.assign(`${PREFIX}/sign-in?next=${encodeURIComponent(location.pathname.slice(PREFIX.length) + location.search)}`);
       return;
     }
     const text = await answer.text();
@@ -134,9 +166,10 @@ async function refetch() {
       return;
     }
     trouble = "";
+    const pushed = newRows(page);
     for (const region of regions()) {
       const found = page.getElementById(region.id);
-      if (!found) continue;
+      if (!found || pushed.has(region)) continue;
       const boxes = followOutput(region);
       morph(region, found);
       for (const [box, bottom] of boxes) if (bottom) box.scrollTop = box.scrollHeight;
@@ -151,6 +184,7 @@ async function refetch() {
     for (const topic of topics) wanted.add(topic);
   } finally {
     asking = false;
+    rest = Math.max(REST, 4 * (Date.now() - lastFetch));
     tell();
   }
 }
@@ -167,7 +201,7 @@ function soon() {
     if (held || document.hidden) return;
     if (selecting()) return void (timer = setTimeout(() => { timer = 0; soon(); }, REST));
     refetch().then(soon);
-  }, Math.max(0, lastFetch + REST - Date.now()));
+  }, Math.max(0, lastFetch + rest - Date.now()));
 }
 
 function changed(topics) {
@@ -179,7 +213,7 @@ function changed(topics) {
 
 // ── one stream for all tabs of a browser ─────────────────────────────────────────────────────────────────────────
 
-const others = "BroadcastChannel" in window ? new BroadcastChannel("lamplighter") : null;
+const others = "BroadcastChannel" in window ? new BroadcastChannel(`lamplighter${PREFIX}`) : null;
 others?.addEventListener("message", ({ data }) => {
   if (data.connected !== undefined) setConnected(data.connected);
   if (data.topics) changed(data.topics);
@@ -196,7 +230,7 @@ function setConnected(now) {
 
 function listen() {
   return new Promise((ended) => {
-    source = new EventSource("/api/v1/stream");
+    source = new EventSource(`${PREFIX}/api/v1/stream`);
     const told = (message) => others?.postMessage(message);
     source.addEventListener("hello", () => { setConnected(true); told({ connected: true }); });
     source.addEventListener("changed", ({ data }) => {
@@ -214,7 +248,7 @@ function listen() {
 }
 
 async function lead() {
-  if (navigator.locks) await navigator.locks.request("lamplighter stream", listen);
+  if (navigator.locks) await navigator.locks.request(`lamplighter stream${PREFIX}`, listen);
   else await listen();
   source = null;
   setTimeout(lead, 1000);
@@ -327,7 +361,7 @@ function choose(step) {
 async function seek() {
   const mine = ++asked;
   try {
-    const answer = await fetch(`/search?q=${encodeURIComponent(letters.value)}`, { headers: { Accept: "text/html" }, redirect: "error" });
+    const answer = await fetch(`${PREFIX}/search?q=${encodeURIComponent(letters.value)}`, { headers: { Accept: "text/html" }, redirect: "error" });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (mine !== asked) return; // a later one was asked for since
     const found = page.querySelector("#found");
@@ -355,12 +389,14 @@ document.querySelector("[data-palette]")?.addEventListener("focus", (event) => {
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && palette) { event.preventDefault(); return openPalette(); }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const typing = event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
+  const typing = event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
+  if (event.key === "Escape") for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false;
   if (event.key === "Escape" && typing) return void typing.blur();
   if (typing || document.querySelector("dialog[open]")) return;
+  if (document.body.dataset.keys === "off" && event.key !== "?") return;
   if (chord && Date.now() - chord < 1500) {
     chord = 0;
-    if (places[event.key]) { event.preventDefault(); location.assign(places[event.key]); }
+    if (places[event.key]) { event.preventDefault(); location.assign(PREFIX + places[event.key]); }
     return;
   }
   const button = [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === event.key && !one.disabled);
@@ -369,7 +405,7 @@ document.addEventListener("keydown", (event) => {
     g: () => { chord = Date.now(); },
     j: () => move(1),
     k: () => move(-1),
-    f: () => location.assign("/inbox/focus"),
+    f: () => location.assign(`${PREFIX}/inbox/focus`),
     x: () => chooseRow(),
     X: () => choosePage(),
     "?": () => document.querySelector("#keys")?.showModal(),
@@ -527,3 +563,21 @@ function filterRows() {
 }
 document.querySelector("form[data-local]")?.addEventListener("input", filterRows);
 document.querySelector("form[data-local]")?.addEventListener("submit", (event) => event.preventDefault());
+
+// ── small things ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+document.addEventListener("click", ({ target }) => {
+  for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(target)) menu.open = false;
+  const command = target.closest(".command");
+  if (!command || !navigator.clipboard) return; // on plain HTTP it is selected whole, which is enough to copy it
+  navigator.clipboard.writeText(command.textContent).then(() => {
+    command.classList.add("copied");
+    setTimeout(() => command.classList.remove("copied"), 1500);
+  }, () => {});
+});
+if (navigator.clipboard) document.body.classList.add("can-copy");
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.includes(`lamp-zone=${encodeURIComponent(zone)}`)) {
+  document.cookie = `lamp-zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;
+  if (document.querySelector("#week")) { wanted.add(EVERYTHING); soon(); }
+}

@@ -1,0 +1,84 @@
+"""Why an agent is as it is, in sentences: what it is, what the patrol last did and why, what it will do next."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lamplighter.domain.access import Verb
+from lamplighter.kit.durations import format_duration
+from lamplighter.kit.shapes import given
+from lamplighter.services.agents.queries import ShowAgent, show_agent
+from lamplighter.services.agents.views import AgentDetail
+from lamplighter.services.context import Context
+from lamplighter.services.operation import LOOK_S, Http, effect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lamplighter.services.host import Host
+
+
+@dataclass(frozen=True)
+class ExplainAgent:
+    """Why an agent is as it is: its state, what the patrol last did to it and why, what comes next."""
+
+    name: str = given("The agent.", positional=True, names="agent")
+
+
+@dataclass(frozen=True)
+class AgentExplained:
+    name: str
+    sentences: Sequence[str]
+
+
+async def explain_agent(host: "Host", ask: ExplainAgent, ctx: Context) -> AgentExplained:
+    """Raises NotFound."""
+    found = await show_agent(host, ShowAgent(ask.name), ctx)
+    return AgentExplained(found.name, sentences_of(found, ctx.now))
+
+
+def _span(value: timedelta) -> str:
+    """In whole seconds: these are sentences, not measurements."""
+    return format_duration(max(timedelta(), timedelta(seconds=int(value.total_seconds()))))
+
+
+def sentences_of(one: AgentDetail, now: datetime) -> list[str]:
+    return [*_is(one, now), *_started(one, now), *_next(one, now)]
+
+
+def _is(one: AgentDetail, now: datetime) -> Iterator[str]:
+    since = f" for {_span(now - one.since)}" if one.since is not None and one.since <= now else ""
+    yield f"It is {one.state}{since}{f': {one.reason}' if one.reason else ''}."
+    if one.exit_status is not None:
+        yield f"Its program ended with status {one.exit_status}."
+
+
+def _started(one: AgentDetail, now: datetime) -> Iterator[str]:
+    if one.starts:
+        last = one.starts[0]
+        ago = _span(now - last.started_at)
+        how = f"could not be started: {last.failure}" if last.failure else f"was last started {ago} ago"
+        yield f"It {how} ({last.reason})." if last.reason else f"It {how}."
+    if one.starts_in_window:
+        yield f"Starts of late that count towards its quarantine: {one.starts_in_window}."
+
+
+def _next(one: AgentDetail, now: datetime) -> Iterator[str]:
+    if one.attached:
+        yield "Somebody is attached to it, so that the patrol spares it."
+    if one.quarantined_until is not None and one.quarantined_until > now:
+        left = _span(one.quarantined_until - now)
+        yield f"The patrol starts it again in {left}, or as soon as its crashes are cleared."
+        return
+    told = {
+        "running": "The patrol leaves it alone as long as its program lives and its declaration stays.",
+        "draining": "It gets a fresh session, or an end, when it has finished what it does.",
+        "crashed": "The patrol starts it again by itself, later each time it dies soon after a start.",
+        "suspended": "The patrol leaves it stopped until somebody resumes it.",
+        "starting": "The patrol waits until it is ready.",
+    }
+    if one.state in told:
+        yield told[one.state]
+
+
+EXPLAIN = effect("agent.explain", Verb.READ, ExplainAgent, AgentExplained, explain_agent, here_after=LOOK_S,
+                 http=Http("GET", "/agents/{name}/explain"))  # fmt: skip
