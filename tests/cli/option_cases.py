@@ -1,7 +1,7 @@
 """What shows that an option counts: two commands, one without it and one with it, or the test that shows it elsewhere.
 
-`{n}` is a name of its own for each call; the other words in braces are facts of the city in test_every_option_counts.py.
-Where a command needs another one before it, a tuple gives both.
+`{n}` is a name of its own for each call; the other words in braces are facts of the city in
+test_every_option_counts.py. Where a command needs another one before it, a tuple gives both.
 """
 
 Line = str | tuple[str, ...]
@@ -28,6 +28,8 @@ ACTIONS: dict[str, tuple[str, str, str]] = {
     "--on": (EXEC, "--webhook hub1", "--webhook hub1 --on issues"),
     "--manual": (EXEC, "--cooldown 1h", "--manual"),
     "--description": (f"{EXEC} --manual", "", "--description Sweeps."),
+    "--owner": (f"{EXEC} --manual", "", "--owner ann"),
+    "--tag": (f"{EXEC} --manual", "", "--tag lamps"),
     "--timezone": (f"{EXEC} --daily 03:30", "", "--timezone Asia/Tokyo"),
     "--timeout": (f"{EXEC} --manual", "", "--timeout 9s"),
     "--deadline": (f"{EXEC} --manual", "", "--deadline 9s"),
@@ -88,7 +90,7 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "simulate --days": _with("simulate daily", "--days 3"),
     "simulate --from": _with("simulate leap --days 3", "--from 2096-02-27T00:00Z"),
     "simulate --limit": _with("simulate --all --days 1", "--limit 3"),
-    "simulate --all": _with("! simulate --days 1", "--all"),
+    "simulate --all": _with("! simulate often --days 0.01", "--all"),
     "simulate --rig": _with("simulate --days 1", "--rig web"),
     "automation check --rig": _with("automation check", WEB),
     "automation create --template": ("automation create {n} --manual", "automation create {n} --template nobodys"),
@@ -130,6 +132,7 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "automation history --before": _with("automation history fail", "--before {event}"),
     "automation history --limit": _with("automation history fail", "--limit 1"),
     "automation strip --days": _with("automation strip fail", "--days 2"),
+    "automation strip --among": _with("automation strip", "--among daily"),
     "automation enable --rig": _with("automation enable rigged", WEB),
     "automation disable --rig": _with("automation disable rigged", WEB),
     "automation suspend --rig": _with("automation suspend rigged", WEB),
@@ -164,6 +167,7 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "bulk list --before": _with("bulk list", "--before {bulk}"),
     "bulk list --limit": _with("bulk list", "--limit 1"),
     "view save --query": ("view save {n} --query state:running", "view save {n} --query state:failed"),
+    "view save --first": _with("view save {n} --query state:failed", "--first"),
     "view save --shared": _with("view save {n} --query state:failed", "--shared"),
     "find --limit": _with("find n", "--limit 1"),
     "configuration create --description": _with("configuration create {n}", "--description d"),
@@ -174,7 +178,9 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "configuration create --mode": _with("configuration create {n}", "--mode plan"),
     "configuration create --effort": _with("configuration create {n} --preset claude", "--effort high"),
     "configuration create --home": _with("configuration create {n} --preset claude", "--home {root}/home"),
-    "configuration create --fallback-preset": _with("configuration create {n} --preset claude", "--fallback-preset codex"),
+    "configuration create --fallback-preset": _with(
+        "configuration create {n} --preset claude", "--fallback-preset codex"
+    ),
     "configuration create --fallback-model": _with("configuration create {n} --preset claude", "--fallback-model m"),
     "configuration create --env": _with("configuration create {n}", "--env A=b"),
     "configuration edit --description": _changed("--description d"),
@@ -238,8 +244,8 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "formula list --rig": _with("formula list", WEB),
     "formula show --rig": _with("formula show webbed", WEB),
     "event emit --subject": _with("event emit lamp.out", "--subject s"),
-    "event emit --message": _emitted('--message m'),
-    "event emit --actor": _emitted('--actor me'),
+    "event emit --message": _emitted("--message m"),
+    "event emit --actor": _emitted("--actor me"),
     "event emit --payload": _emitted('--payload \'{{"a": 1}}\''),
     "event list --after": _with("event list --type lamp.*", "--after 99999"),
     "event list --since": _with("event list --type lamp.*", "--since 2099-01-01T00:00Z"),
@@ -260,7 +266,7 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "member add --role": _with("member add {n}@example.org", "--role admin"),
     "token create --member": _with("token create {n}", "--member member1@example.org"),
     "token create --scopes": _with("token create {n}", "--scopes read"),
-    "token create --expires": _with("token create {n}", "--expires 2d"),
+    "token create --expires": _with("token create {n}", "--expires never"),
     "token list --member": _with("token list", "--member member1@example.org"),
     "connection create --provider": ("connection create {n}", "connection create {n} --provider linear"),
     "connection create --title": _with("connection create {n}", "--title '{{data.repo}}'"),
@@ -296,6 +302,12 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "audit list --before": _with("audit list", "--before {audit}"),
     "audit list --limit": _with("audit list", "--limit 1"),
     "audit export --actor": _with("audit export", "--actor nobody"),
+    "inbox dismiss --reason": (
+        ("automation run fail2", "inbox dismiss fail2", "inbox list --state settled --limit 1"),
+        ("automation run fail2", "inbox dismiss fail2 --reason known", "inbox list --state settled --limit 1"),
+    ),
+    "inbox snooze --times": ("inbox snooze {item}", "inbox snooze {item} --times 2"),
+    "inbox see-all --subject": _with("inbox see-all", "--subject fail"),
     "inbox list --limit": _with("inbox list", "--limit 1"),
     "bulk create --reason": _with("bulk create resolve {failed1} --outcome failed", "--reason known"),
     "bulk create --comment": _with("bulk create resolve {failed1} --outcome failed", "--comment Seen."),
@@ -324,20 +336,28 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "mail send --all": ("mail send Hello", "mail send Hello --all"),
     "mail check --inject": _with("mail check mayor", "--inject"),
     "hook --inject": _with("hook mayor", "--inject"),
-    "context add --use": (
-        ("context add {n} https://town.example --token lamp_pat_x", "context list"),
-        "context add {n} https://town.example --token lamp_pat_x --use",
-    ),
 }  # fmt: skip
 
 HERE = "cli/test_every_option_counts.py"
 ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(
         (
-            "agent logs --lines", "agent logs --follow", "agent peek --lines", "agent show --limit", "session logs --lines",
-            "session list --agent", "session list --all", "session list --limit", "daemon logs --lines",
-            "daemon logs --follow", "automation run --wait", "run retry --wait", "start --foreground",
-            "restart --within", "daemon restart --within",
+            "agent logs --lines",
+            "agent logs --follow",
+            "agent peek --lines",
+            "agent show --limit",
+            "session logs --lines",
+            "session list --agent",
+            "session list --all",
+            "session list --limit",
+            "daemon logs --lines",
+            "daemon logs --follow",
+            "automation run --wait",
+            "run retry --wait",
+            "start --foreground",
+            "restart --within",
+            "daemon restart --within",
+            "context add --use",
         ),
         HERE,
     ),
@@ -356,6 +376,7 @@ ELSEWHERE: dict[str, str] = {
     "doctor --fix": "cli/test_config_commands.py",
     "event tail --actor": "contract/test_event_tail.py",
     "event tail --since": "contract/test_event_tail.py",
+    "slack install --configuration": "cli/test_slack_commands.py",
     "inbox approve --text": "golden/test_commands_with_daemon.py",
     "inbox reject --reason": "daemon/test_plans.py",
     "inbox resolve --comment": "golden/test_commands_without_daemon.py",

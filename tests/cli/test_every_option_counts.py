@@ -6,6 +6,8 @@ process shows has its test elsewhere, which names the option. A new option needs
 
 import contextlib
 import itertools
+import json
+import re
 import shlex
 import subprocess
 import sys
@@ -30,7 +32,7 @@ from lamplighter.store.deliveries import DeliveryRow
 from lamplighter.store.tx import Tx
 
 sys.path.append(str(Path(__file__).parent.parent / "golden"))
-from golden_masking import masked  # noqa: E402
+from golden_masking import masked
 
 TESTS = Path(__file__).parent.parent
 SHARED = {"--city", "--json", "--url", "--context", "--token", "--token-file"}
@@ -68,20 +70,30 @@ name = "desk"
 kind = "command"
 command = "cat"
 """
+
+
+def _cron(schedule: str) -> str:
+    return f'[automation]\ngate = "cron"\nschedule = "{schedule}"\nexec = "true"\n'
+
+
 FILES = {
-    ".gc/formulas/lamps.formula.toml": 'formula = "lamps"\ndescription = "In {{street}}."\n[vars.street]\ndefault = "north"\n'
+    ".gc/formulas/lamps.formula.toml": 'formula = "lamps"\ndescription = "In {{street}}."\n'
+    '[vars.street]\ndefault = "north"\n'
     '[[steps]]\nid = "light"\ntitle = "Light {{street}}"\n',
-    ".gc/formulas/automations/daily/automation.toml": '[automation]\ngate = "cron"\nschedule = "0 3 * * *"\nexec = "true"\n',
-    ".gc/formulas/automations/often/automation.toml": '[automation]\ngate = "cron"\nschedule = "* * * * *"\nexec = "true"\n',
-    ".gc/formulas/automations/leap/automation.toml": '[automation]\ngate = "cron"\nschedule = "0 3 29 2 *"\nexec = "true"\n',
+    ".gc/formulas/automations/daily/automation.toml": _cron("0 3 * * *"),
+    ".gc/formulas/automations/often/automation.toml": _cron("* * * * *"),
+    ".gc/formulas/automations/leap/automation.toml": _cron("0 3 29 2 *"),
     ".gc/formulas/automations/broken/automation.toml": '[automation]\ngate = "never-heard-of"\n',
-    "web/formulas/automations/webbed/automation.toml": '[automation]\ngate = "cron"\nschedule = "0 3 * * *"\nexec = "true"\n',
+    "web/formulas/automations/webbed/automation.toml": _cron("0 3 * * *"),
     "crontab": "3 3 * * * root true\n",
     ".gc/formulas/automations/fail/automation.toml": '[automation]\ngate = "manual"\nexec = "exit 3"\n',
     ".gc/formulas/automations/fail2/automation.toml": '[automation]\ngate = "manual"\nexec = "exit 4"\n',
     ".gc/formulas/automations/noted/automation.toml": '[automation]\ngate = "manual"\nexec = "true"\n',
     "web/formulas/webbed.formula.toml": 'formula = "webbed"\n[[steps]]\nid = "a"\ntitle = "A"\n',
 }
+
+
+NUMBER = re.compile(r"\d+")
 
 
 class Option(NamedTuple):
@@ -114,6 +126,7 @@ class Town:
     root: Path
     facts: dict[str, str] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=itertools.count)
+    asked: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
     def answers(self, *lines: str) -> Any:
         """What the last of the commands answers, with a name `{n}` that no other call has; ids and times are masked."""
@@ -121,9 +134,18 @@ class Town:
         said = Said(0, "", "")
         for line in lines:
             said = self.call(line, name)
-        found = said.json if said.out.strip() and _is_json(said.out) else said.out.splitlines()
+        plain = lines[-1].startswith("! ")
+        found = NUMBER.sub("#", said.out).splitlines() if plain else parsed(said.out)
+        if isinstance(found, dict):
+            found = {key: "<secret>" if key in {"secret", "token", "ending"} else one for key, one in found.items()}
         texts = {name: "<name>", str(self.root): "<city>"}
         return masked({"code": said.code, "out": found, "err": said.err.splitlines()}, texts)
+
+    def usual(self, *lines: str) -> Any:
+        """The same, asked once: what a command answers without the option."""
+        if lines not in self.asked:
+            self.asked[lines] = self.answers(*lines)
+        return self.asked[lines]
 
     def call(self, line: str, name: str = "") -> Said:
         words, _, given = line.partition(" <<< ")
@@ -138,8 +160,12 @@ class Town:
         return said.json
 
 
-def _is_json(text: str) -> bool:
-    return text.lstrip()[:1] in {"{", "["} and text.strip().count("\n") == 0
+def parsed(text: str) -> Any:
+    """JSON, or an object a line, or lines of text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return [json.loads(line) if line.startswith("{") else line for line in text.splitlines()]
 
 
 @contextlib.contextmanager
@@ -200,10 +226,12 @@ def furnish(town: Town) -> None:
     town.made("automation notes noted --text First --version 0")
     town.made("automation notes noted --text Second --version 1")
     town.made("automation cursor noted --set 5 --expect '' --type integer")
-    for name, command in {"item": "inbox list", "notice": "notify log", "outbox": "outbox list --state pending", "audit": "audit list",
-                          "event": "automation history fail"}.items():  # fmt: skip
-        listed = town.made(command)
-        facts[name] = str(listed[0]["id"]) if listed else "none"
+    newest = {
+        "item": "inbox list", "notice": "notify log", "outbox": "outbox list --state pending", "audit": "audit list",
+        "event": "automation history fail",
+    }  # fmt: skip
+    for name, command in newest.items():
+        facts[name] = str(town.made(command)[0]["id"])
 
 
 def _waiting(town: Town) -> None:
@@ -257,27 +285,39 @@ def test_an_option_that_describes_an_automation_makes_a_difference(command: str,
     assert flag in given
     made = f"automation create {{n}} {always} {without}"
     if command == "automation edit":
-        first, second = town.answers(made), town.answers(made, f"automation edit {{n}} {given}")
+        first, second = town.usual(made), town.answers(made, f"automation edit {{n}} {given}")
     else:
-        first, second = (town.answers(f"{command} {{n}} {always} {one}") for one in (without, given))
+        first, second = (
+            town.usual(f"{command} {{n}} {always} {without}"),
+            town.answers(f"{command} {{n}} {always} {given}"),
+        )
     assert first["code"] == 0, first
-    for one in (first, second):
-        one["out"].pop("updated_at", None) if isinstance(one["out"], dict) else None
     assert first != second, f"{command} {flag} makes no difference: {first}"
 
 
 @pytest.mark.parametrize("option", sorted(ELSEWHERE))
 def test_what_only_a_process_shows_has_its_test(option: str) -> None:
     text = (TESTS / ELSEWHERE[option]).read_text()
-    command, _, flag = option.rpartition(" ")
+    flag = option.rpartition(" ")[2]
     words = (flag, flag.removeprefix("--").replace("-", "_"))
     assert any(word in text for word in words), f"{ELSEWHERE[option]} says nothing of {option}"
     assert ELSEWHERE[option] != HERE or option in text
 
 
-@pytest.mark.parametrize("line", sorted({one for pair in PAIRS.values() for one in pair[:1] if isinstance(one, str)}))
-def test_what_is_compared_is_the_same_when_nothing_is_changed(line: str, town: Town) -> None:
+@pytest.mark.parametrize(
+    "line", sorted({one for one, _ in PAIRS.values() if isinstance(one, str) and ("{n}" in one or "! " in one)})
+)
+def test_what_is_made_twice_is_told_in_the_same_words(line: str, town: Town) -> None:
+    """Else a difference would show nothing."""
     assert town.answers(line) == town.answers(line)
+
+
+def test_a_context_is_in_use_only_where_that_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    add = ("context", "add", "far", "https://town.example", "--token", "lamp_pat_x", "--json")
+    assert here(*add).json["in_use"] is False
+    assert here("context", "remove", "far").code == 0
+    assert here(*add, "--use").json["in_use"] is True, "context add --use"
 
 
 # ── what only a running city shows ────────────────────────────────────────────────────────────────────────────────
@@ -322,8 +362,8 @@ def test_options_of_what_runs_make_a_difference(lit: Town) -> None:
     assert [one["agent"] for one in lit.made("session list --agent clerk")] == ["clerk"], "session list --agent"
     for name in ("clerk", "mayor"):
         lit.made(f"agent kill {name}")
-    until(lambda: len(lit.made("agent show mayor")["events"]) > 1)
-    assert len(lit.made("agent show mayor --limit 1")["events"]) == 1, "agent show --limit"
+    until(lambda: len(lit.made("agent show mayor")["starts"]) > 1)
+    assert len(lit.made("agent show mayor --limit 1")["starts"]) == 1, "agent show --limit"
     until(lambda: ended("session list --all") == 2, lambda: "session list --all")
     assert ended("session list") == 0
     assert ended("session list --all --limit 1") == 1, "session list --limit"
@@ -331,12 +371,13 @@ def test_options_of_what_runs_make_a_difference(lit: Town) -> None:
     until(lambda: not [one for one in lit.made("run list") if one["state"] in {"ready", "running"}])
     assert lit.call("automation run noted --wait").json["state"] == "succeeded", "automation run --wait"
     assert lit.call("automation run fail --wait").code == 1
-    assert lit.made("run retry last:fail")["state"] == "ready"
     assert lit.call("run retry last:fail --wait").json["state"] == "failed", "run retry --wait"
+    assert lit.made("run retry last:fail")["state"] == "ready"
     assert "did not stop within" in lit.call("daemon restart --within 1ms").err, "daemon restart --within"
     until(lambda: not lit.made("status")["controller"]["running"])
     with _process(lit.root, "start", "--foreground") as stays:
         until(lambda: lit.made("status")["controller"]["pid"] == stays.pid, lambda: "start --foreground")
+        until((lit.root / ".gc" / "controller.sock").exists)
         assert "did not stop within" in lit.call("restart --within 1ms").err, "restart --within"
         stays.wait(60)
 

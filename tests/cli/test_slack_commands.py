@@ -69,6 +69,17 @@ def test_an_app_is_installed_listed_tried_and_removed_and_its_secrets_are_shown_
     assert "is not installed" in lamp("slack", "test", TEAM, ends=3)
 
 
+def test_what_works_in_its_threads_is_said_where_it_is_installed(lamp: Lamp) -> None:
+    assert "There is no rig `nowhere`" in lamp(
+        "slack", "install", "--preset", "claude", "--rig", "nowhere", given=TOKENS, ends=2
+    )
+    lost = ("slack", "install", "--preset", "claude", "--configuration", "nowhere")
+    assert "nowhere" in lamp(*lost, given=TOKENS, ends=2)
+    lamp("slack", "install", "--preset", "claude", "--mode", "plan", given=TOKENS)
+    [listed] = lamp.json("slack", "list")
+    assert (listed["mode"], listed["rig"]) == ("plan", None)
+
+
 def test_what_slack_refuses_is_not_installed(lamp: Lamp, slack: SlackServer) -> None:
     assert "invalid_auth" in lamp("slack", "install", given="SLACK_BOT_TOKEN=xoxb-1-somebody-elses", ends=4)
     assert "begins with `xoxb-`" in lamp("slack", "install", given="SLACK_BOT_TOKEN=nonsense", ends=2)

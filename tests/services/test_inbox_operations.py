@@ -45,8 +45,8 @@ def question(city: City) -> str:
     return run
 
 
-def test_pages_of_the_inbox_follow_one_another_in_its_order(city: City, question: str) -> None:
-    for kind in (Kind.FAILED, Kind.TIMED_OUT):
+def test_pages_of_the_inbox_follow_one_another_in_its_order(city: City) -> None:
+    for kind in (Kind.NEEDS_HUMAN, Kind.FAILED, Kind.TIMED_OUT):
         city.advance(minutes=1)
         CAUSES[kind].arise(city)
     whole = [one.id for one in city.do(queries.LIST, queries.ListInbox())]

@@ -143,8 +143,8 @@ async def list_sessions(host: "Host", ask: ListSessions, _ctx: Context) -> list[
     found: list[SessionView] = list(await _living(host))
     if ask.ended:
         known = {one.id for one in found}
-        rows = await host.store.read(_latest, ask.agent, ask.limit)
-        found += [_ended(row) for row in rows if row.id not in known]
+        rows = await host.store.read(_latest, ask.agent, ask.limit + len(known))  # the newest are those that live
+        found += [_ended(row) for row in rows if row.id not in known][: ask.limit]
     return [one for one in found if ask.agent in {None, one.agent}]
 
 

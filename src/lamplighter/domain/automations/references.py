@@ -13,7 +13,7 @@ from lamplighter.kit.records import record
 
 @record
 class Known:
-    """What there is to be named. `formula` says why an action's formula cannot be cooked, as a rig sees it; else empty."""
+    """What there is to be named. `formula` says why an action's formula cannot be cooked in a rig; else empty."""
 
     configurations: Collection[str]
     presets: Collection[str]

@@ -1,6 +1,6 @@
 """Read-only views of automations: list, gate checks, next firings, explanation and history."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from heapq import merge
@@ -207,22 +207,18 @@ def verdicts(
 
 
 def next_firings(
-    tx: Tx,
+    found: Iterable[Standing],
     span: tuple[datetime, datetime],
     *,
     rules: Rules,
     limit: int,
-    scoped_name: str | None = None,
-    rig: str | None = None,
     each: int | None = None,
 ) -> list[FiringView]:
     """The first `limit` firings expected in that span, in order; later ones are not computed.
 
     `each` bounds the firings of one automation, so that one that fires often hides no other.
-
-    Raises AutomationUnknown.
     """
-    armed = [one for one in standings(tx, scoped_name, rig) if _fires(one.row) and _may_come_by(one, span[1])]
+    armed = [one for one in found if _fires(one.row) and _may_come_by(one, span[1])]
     automations = [one.automation for one in armed if one.automation is not None]
     states = {(one.row.scoped_name, row.id): state_of(row) for one in armed for row in one.triggers}
     zones = {one.scoped_name: rules.zone_of(one) for one in automations}

@@ -159,16 +159,16 @@ def next_firings(tx: Tx, ask: NextFirings, ctx: Context) -> list[FiringView]:
     """Raises AutomationUnknown."""
     name = None if ask.name is None else scoped(ask.name, ask.rig)
     span = (ctx.now, ctx.now + timedelta(days=ask.days))
-    return outlook.next_firings(tx, span, rules=ctx.rules, limit=ask.count, scoped_name=name, rig=ask.rig)
+    found = outlook.standings(tx, name, ask.rig)
+    return outlook.next_firings(found, span, rules=ctx.rules, limit=ask.count)
 
 
 def simulate(tx: Tx, ask: Simulate, ctx: Context) -> list[FiringView]:
     """Raises AutomationUnknown."""
     start = ask.start or ctx.now
     span, name = (start, start + timedelta(days=ask.days)), None if ask.name is None else scoped(ask.name, ask.rig)
-    return outlook.next_firings(
-        tx, span, rules=ctx.rules, limit=ask.limit, scoped_name=name, rig=ask.rig, each=ask.each
-    )
+    found = outlook.standings(tx, name, ask.rig)
+    return outlook.next_firings(found, span, rules=ctx.rules, limit=ask.limit, each=ask.each)
 
 
 def automation_history(tx: Tx, ask: AutomationHistory, _ctx: Context) -> list[TriggerEventView]:
