@@ -29,6 +29,7 @@ goldens: $(BIN)/.installed-test ## write the golden files anew; look at the diff
 	WRITE_GOLDENS=1 $(BIN)/python -m pytest -q -p no:randomly tests/golden
 
 screenshots: $(BIN)/.installed-test ## take the pictures of the web console that the documents show
+	@$(PIP) pillow
 	@fc-list | grep -q Inter || { $(call debian,fonts-inter); } || echo "Without the font Inter the pictures look plainer."
 	$(BIN)/python tools/screenshots.py
 

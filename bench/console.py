@@ -1,7 +1,7 @@
 """The console of a large city: what each page takes on the server, and what a first visit weighs.
 
-`python -P bench/console.py [RUNS] [AUTOMATIONS]` makes a city on SQLite with 1,000,000 runs and 5,000 automations, serves
-it by `lamp up`, and prints one JSON line: for each page what a request takes of the server's processors, the
+`python -P bench/console.py [RUNS] [AUTOMATIONS]` makes a city on SQLite with 1,000,000 runs and 5,000 automations,
+serves it by `lamp up`, and prints one JSON line: for each page what a request takes of the server's processors, the
 milliseconds it takes over loopback (median and slowest of those taken) and its size; and the size of a first visit to
 the start page with its style sheet and script. Then 200 pages are open, each with its stream, which fetch themselves
 again as the console's script does, while 20 events a second happen: how late a signal is, how often each page is
@@ -92,7 +92,7 @@ def served(root: Path) -> Iterator[tuple[str, int]]:
     )  # fmt: skip
     try:
         said = iter(process.stdout or ())
-        yield next(line for line in said if line.startswith("Console:")).split()[1], process.pid
+        yield next(line for line in said if "/sign-in/" in line).strip(), process.pid
     finally:
         process.terminate()
         process.wait(timeout=120)

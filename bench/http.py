@@ -1,6 +1,8 @@
 """Durable deliveries a second and their p99 with 32 senders: a whole city beside a bare Starlette route, in turns.
 
-`python bench/http.py [SECONDS]` prints one JSON line. `ours` is `lamp up`: it verifies, parses, deduplicates and
+`python bench/http.py [SECONDS]` prints one JSON line; `python bench/http.py streams` another, about 500 open streams.
+
+`ours` is `lamp up`: it verifies, parses, deduplicates and
 commits before it answers, and meanwhile processes what came. `plain` is one Starlette route on the same uvicorn that
 checks the token, parses the body and inserts two rows with the bare driver, one commit for each request; `grouped` is
 the same with one commit for all requests that wait. All sync to the disk before they answer. SECONDS is the length of
@@ -39,6 +41,8 @@ from lamplighter.testing.postgres import cluster
 SENDERS = 32
 TURNS = 3
 SECONDS = 1.2
+STREAMS = 500
+REST_SECONDS = 15
 CONNECTIONS = 64
 """A connection takes 6000 a minute, so that many share the load."""
 TOKEN = "t" * 40
@@ -159,6 +163,11 @@ class Contender:
         """The seconds of CPU that its process has used."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> float:
+        """The megabytes that its process holds."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return round(int(status.partition("VmRSS:")[2].split()[0]) / 1024, 1)
 
     def figures(self) -> dict[str, float]:
         ranked = sorted(self.taken)
@@ -287,9 +296,60 @@ def measure(contenders: dict[str, Contender], seconds: float) -> dict[str, Any]:
     return {name: one.figures() for name, one in contenders.items()}
 
 
+# ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def streams(one: Contender, token: str) -> dict[str, Any]:
+    """What open streams of events cost at rest, and how long one event takes to all of them."""
+    import httpx2
+
+    asked = f"Host: 127.0.0.1:{one.port}\r\nAuthorization: Bearer {token}\r\n"
+    found: dict[str, Any] = {"bench": "streams", "streams": STREAMS, "before": await _at_rest(one)}
+    opened = []
+    for _ in range(STREAMS):
+        reader, writer = await asyncio.open_connection("127.0.0.1", one.port)
+        writer.write(f"GET /api/v1/stream?content=events HTTP/1.1\r\n{asked}\r\n".encode())
+        opened.append((reader, writer))
+    heads = await asyncio.gather(*(reader.readuntil(b"\r\n\r\n") for reader, _ in opened))
+    found |= {"answered_200": sum(b" 200 " in head for head in heads), "with_them": await _at_rest(one)}
+    seeing = [asyncio.create_task(_seen(reader)) for reader, _ in opened]
+    began, busy = time.perf_counter(), one.busy()
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{one.port}", trust_env=False) as client:
+        headers = {"authorization": f"Bearer {token}"}
+        (await client.post("/api/v1/events", json={"type": "lamp.lit"}, headers=headers)).raise_for_status()
+    at = sorted(each - began for each in await asyncio.gather(*seeing))
+    found["event_ms"] = {
+        "first": round(at[0] * 1000),
+        "p50": round(at[len(at) // 2] * 1000),
+        "last": round(at[-1] * 1000),
+    }
+    found["event_cpu_ms"] = round((one.busy() - busy) * 1000)
+    for _, writer in opened:
+        writer.close()
+    return found
+
+
+async def _at_rest(one: Contender) -> dict[str, float]:
+    before = one.busy()
+    await asyncio.sleep(REST_SECONDS)
+    cpu = (one.busy() - before) / REST_SECONDS * 100
+    return {"mb": one.memory(), "cpu_percent": round(cpu, 2)}
+
+
+async def _seen(reader: asyncio.StreamReader) -> float:
+    while b"lamp.lit" not in await reader.readuntil(b"\n"):
+        pass
+    return time.perf_counter()
+
+
 def main() -> None:
     if sys.argv[1:2] == ["serve"]:
         serve(sys.argv[2], sys.argv[3])
+        return
+    if sys.argv[1:2] == ["streams"]:
+        with tempfile.TemporaryDirectory(prefix="lamp-http-") as made, ours(Path(made) / "town", "") as one:
+            token = (Path(made) / "town/.gc/owner.token").read_text().strip()
+            print(json.dumps(aio.run(streams(one, token))), flush=True)
         return
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
     found: dict[str, Any] = {"bench": "http", "senders": SENDERS, "body_bytes": len(BODY)}

@@ -203,7 +203,7 @@ class Trial:
                 made.cached_result[0].clear()  # each child would take the same one
 
     def _sum_up(self, path: str, outcomes: Counter[str]) -> None:
-        tried = outcomes.total() - outcomes["not tried"]
+        tried = outcomes.total() - outcomes["not tried"] - outcomes["undecided"]
         noticed = tried - outcomes["survived"]
         share = round(noticed / tried, 3) if tried else None
         found = {"path": path, "mutants": tried, "noticed": noticed, "share": share, "seed": self.seed}
@@ -213,7 +213,7 @@ class Trial:
         """By the likeliest tests, and if they do not notice it by all others that can."""
         narrow = [item for item in self._likeliest(mutant) if not _needs_postgres(item)]
         found, ran = self._tried(narrow, mutant, self.work)
-        if found == "survived" and self.sure:
+        if found in {"survived", "undecided"} and self.sure:
             done = {item.nodeid for item in narrow[:ran]}
             wide = [item for item in self._likeliest(mutant, wide=True) if item.nodeid not in done]
             found, _ = self._tried(wide, mutant, self.sure)
@@ -271,11 +271,11 @@ def _words(text: str) -> frozenset[str]:
     return frozenset([*found, *(word.rstrip("s") for word in found)])
 
 
-CODES = {0: "survived", 1: "failed", 4: "not tried"}
+CODES = {0: "survived", 1: "failed", 4: "not tried", 5: "undecided"}
 
 
 def _child(items: list[pytest.Item], mutant: Mutant | None, copy: Path, told: Path, work: float, within: float) -> None:
-    """Run the tests until one fails, or for so many seconds of work, or so long: a busy machine is no time-out."""
+    """Run the tests until one fails or for so many seconds of work; undecided where a busy machine leaves no time."""
     os.setsid()
     code, ran, over = 3, 0, time.monotonic() + within
     try:
@@ -283,7 +283,10 @@ def _child(items: list[pytest.Item], mutant: Mutant | None, copy: Path, told: Pa
             file = copy / mutant.path
             patch(file, mutant.line, file.read_text(encoding="utf-8"))
         for item, following in zip_longest(items, items[1:]):
-            if time.process_time() > work or time.monotonic() > over:
+            if time.process_time() > work:
+                break
+            if time.monotonic() > over:
+                code = 5
                 break
             ran += 1
             failed = _Failed()
@@ -294,7 +297,7 @@ def _child(items: list[pytest.Item], mutant: Mutant | None, copy: Path, told: Pa
                 told.write_text(item.nodeid)
                 code = 1
                 break
-        if code != 1:
+        if code == 3:
             code = 0
             told.write_text(str(ran))
     except CannotPatch:

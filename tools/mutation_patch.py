@@ -3,6 +3,7 @@
 import ast
 import gc
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
@@ -13,15 +14,19 @@ class CannotPatch(Exception):
 
 def patch(file: Path, line: int, text: str) -> None:
     """Bring the change on that line into force in this process. Raises CannotPatch."""
-    module = next((one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == str(file)), None)
-    if module is None:
-        raise CannotPatch
+    known = (one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == str(file))
+    module = next(known, None) or import_module(_name(file))  # a repository is loaded when it is first used
     tree = ast.parse(text)
     statement = next(node for node in tree.body if node.lineno <= line <= (node.end_lineno or line))
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         _assign(module, statement)
     elif not _replace(file, compile(text, str(file), "exec"), line):
         raise CannotPatch
+
+
+def _name(file: Path) -> str:
+    parts = file.with_suffix("").parts
+    return ".".join(parts[len(parts) - parts[::-1].index("src") :]).removesuffix(".__init__")
 
 
 def _assign(module: ModuleType, statement: ast.Assign | ast.AnnAssign) -> None:

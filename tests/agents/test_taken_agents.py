@@ -1,7 +1,9 @@
 """Real agent programs that a person takes over in the midst of a run, and gives back: one conversation throughout."""
 
 import json
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -40,8 +42,10 @@ def tmux(env: Mapping[str, str], *words: str) -> str:
     return subprocess.run(asked, check=False, capture_output=True, text=True, env={**ENVIRONMENT, **env}).stdout
 
 
-@pytest.mark.parametrize("name", ["claude", "codex"])
-def test_a_run_is_taken_in_tmux_given_back_and_completed(name: str, model: ModelServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "where"), [("claude", "tmux"), ("codex", "terminal")])
+def test_a_run_is_taken_over_given_back_and_completed(
+    name: str, where: str, model: ModelServer, tmp_path: Path
+) -> None:
     program, home, root = PROGRAMS[name], tmp_path / "home", tmp_path / "town"
     program.furnish(home, model.url)
     env = program.env(model.url, home) | {"TMUX_TMPDIR": str(tmp_path), "LAMP_ACTOR": "ada"}
@@ -61,10 +65,16 @@ def test_a_run_is_taken_in_tmux_given_back_and_completed(name: str, model: Model
         made = json.loads(run("automation", "run", "light", "--json"))["id"]
         until(lambda: heard(model, f"run_id: {made}"), lambda: run("run", "show", made))
         until(lambda: told_its_name(root / ".gc" / "lamp.db", made), lambda: run("run", "show", made))
-        tmux(env, "new-session", "-d", "-s", "of-the-person", "env -u LAMP_ACTOR sleep 600")  # its server runs already
-        run("run", "take", made, "--tmux")
-        run("run", "take", made, "--tmux")  # goes to the one that is there
-        pane = f"=lamp-{made[-6:]}:"
+        if where == "tmux":
+            tmux(env, "new-session", "-d", "-s", "of-the-person", "env -u LAMP_ACTOR sleep 600")  # its server runs
+            run("run", "take", made, "--tmux")
+            run("run", "take", made, "--tmux")  # goes to the one that is there
+            pane = f"=lamp-{made[-6:]}:"
+        else:
+            taking = shlex.join([sys.executable, "-m", "lamplighter", "run", "take", made, "--city", str(root)])
+            tmux(env, "new-session", "-d", "-s", "of-the-person", taking)  # in the terminal that this is
+            pane = "=of-the-person:"
+            until(lambda: row(root, made)["taken_by"] == "ada", lambda: run("run", "show", made))
 
         def screen() -> str:
             return tmux(env, "capture-pane", "-p", "-S", "-", "-t", pane)  # with what has scrolled off

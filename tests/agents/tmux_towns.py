@@ -13,7 +13,7 @@ from programs import Program, processes_at_home
 
 from lamplighter.testing.model_server import Asked, ModelServer
 
-WITHIN_S = 120
+WITHIN_S = 300
 CITY = """
 [workspace]
 name = "town"

@@ -376,7 +376,7 @@ def test_a_strategy_with_its_choices_is_set_by_options_and_by_set(lamp: Lamp) ->
 
 def test_every_is_a_cooldown_and_a_zone_that_is_not_the_citys_is_in_the_words(lamp: Lamp) -> None:
     made = answer(lamp, "automation", "create", "often", "--exec", "true", "--every", "5s")
-    assert (made["triggers"][0]["kind"], made["triggers"][0]["human_schedule"]) == ("cooldown", "Every 5s")
+    assert (made["triggers"][0]["kind"], made["triggers"][0]["human_schedule"]) == ("cooldown", "Every 5 s")
     for name, schedule, zone, told in (
         ("far", "0 3 * * *", "Asia/Tokyo", "At 03:00 every day (Asia/Tokyo)"),
         ("near", "0 3 * * *", None, "At 03:00 every day"),

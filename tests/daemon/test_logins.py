@@ -134,6 +134,20 @@ async def completed(town: Town, *runs: str) -> Run:
     return await town.ended(runs[-1])
 
 
+async def test_what_a_program_said_long_before_its_end_explains_its_failure(town: Town) -> None:
+    """As OpenHands does, which shows its whole conversation afterwards."""
+    shown = """*) printf '{"type":"result","is_error":true,"result":"%s"}\\n' "$answer"
+    n=0; while [ $n -lt 400 ]; do echo '{"type":"system","text":"what it was told"}'; n=$((n + 1)); done; exit 0 ;;"""
+    end = PROGRAM.index("*) printf")
+    (town.bin / "claude").write_text(f"{PROGRAM[:end]}{shown}\nesac\n")
+    town.sign_in()
+    town.answers(REFUSED)
+    await town.add("light")
+    row = await town.ended(await town.fire("light"))
+    assert (row.state, row.reason, row.error) == (RunState.FAILED, "login", REFUSED)
+    assert REFUSED not in row.output_tail
+
+
 async def test_one_run_is_failed_by_a_refused_login_and_the_others_wait_until_it_works_again(town: Town) -> None:
     town.sign_in()
     town.answers(REFUSED)

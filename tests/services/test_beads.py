@@ -171,11 +171,13 @@ def test_a_moved_tree_belongs_to_its_new_root(beads: OwnBeads) -> None:
     old, new = (beads.create(NewBead(name, type="epic")) for name in ("Old", "New"))
     branch = beads.create(NewBead("Branch", parent=old.id))
     leaf = beads.create(NewBead("Leaf", parent=branch.id))
+    stays = beads.create(NewBead("Beside it", parent=old.id))
     assert (beads.get(branch.id).root, beads.get(leaf.id).root) == (old.id, old.id)
     beads.change(branch.id, BeadChange(parent=new.id))
     assert (beads.get(branch.id).root, beads.get(leaf.id).root) == (new.id, new.id)
     beads.change(branch.id, BeadChange(parent=""))
     assert (beads.get(branch.id).root, beads.get(leaf.id).root) == (branch.id, branch.id)
+    assert [beads.get(one.id).root for one in (old, stays, new)] == [old.id, old.id, new.id], "what is not moved stays"
 
 
 def test_open_work_moved_below_a_closed_convoy_opens_it(beads: OwnBeads) -> None:

@@ -35,3 +35,18 @@ def test_a_run_without_a_reason_tells_none(city: City) -> None:
     city.start(city.run_now("tidy").run)
     told = city.read(lambda tx: records.recorded(Summary(tx.db, tx.city), "test", city.clock.now()))
     assert [one["reason"] for one in (*told["under_way"], *told["failures"])] == [None, "exit_1"]
+
+
+def test_of_each_state_no_more_are_counted_than_asked_for(city: City) -> None:
+    city.add("tidy", overlap="allow")
+    for state in ("failed", "failed", "failed", "succeeded"):
+        run = city.run_now("tidy").run
+        city.start(run)
+        city.finish(run, state)
+    city.run_now("tidy")
+    counted = {
+        most: city.read(lambda tx, most=most: Summary(tx.db, tx.city).runs(since="", most=most))
+        for most in (None, 9, 2)
+    }
+    assert counted[None] == counted[9] == {"failed": 3, "succeeded": 1, "ready": 1}
+    assert counted[2] == {"failed": 2, "succeeded": 1, "ready": 1}

@@ -565,6 +565,25 @@ def test_deliveries_that_come_together_are_kept_together_and_judged_by_one_item(
     assert len(city.runs_of("fix")) == 2
 
 
+def test_of_many_that_come_together_each_is_kept_or_counted(city: City) -> None:
+    connect(city)
+    now = city.clock.now()
+
+    def row(external: str | None) -> DeliveryRow:
+        return DeliveryRow(city.ids.make("dlv"), "gh", external, {}, '{"text": "a\\"b\u2028"}', now)
+
+    before = [row(f"d-{number}") for number in range(0, 70, 10)]
+    assert city.run(lambda tx: tx.deliveries.add(before)) == [one.id for one in before]
+    many = [row(f"d-{number}") for number in range(70)] + [row(None) for _ in range(3)]
+    ids = city.run(lambda tx: tx.deliveries.add(many))
+    assert list(ids[:70:10]) == [one.id for one in before]
+    assert len(set(ids)) == 73
+    assert {one: city.read(lambda tx, one=one: tx.deliveries.get(one)).repeats for one in ids[:11]} == {
+        one: int(number % 10 == 0) for number, one in enumerate(ids[:11])
+    }
+    assert city.read(lambda tx: tx.deliveries.get(ids[5])).body == many[5].body
+
+
 def test_a_delivery_that_waits_for_a_run_leaves_those_beside_it(city: City) -> None:
     connect(city)
     city.add("one", **HOOK, overlap="queue")

@@ -242,7 +242,7 @@ def test_failures_that_disable_their_automation_are_one_item_with_it(city: City)
         [run] = city.tick().fired
         city.finish(run, "failed", "exit_1", error="3 errors")
     [item] = listed(city)
-    assert item.sentence == "nightly was disabled, because it failed 2 times in a row, last with exit_1: 3 errors."
+    assert item.sentence == "nightly was disabled, because it failed 2 times in a row, last with exit 1: 3 errors."
     city.finish(city.run_now("nightly").run, "failed", "exit_2", error="by hand too")
     swept(city)
     swept(city, sweep.REBUILD)

@@ -92,14 +92,14 @@ async def test_a_destination_is_tried_and_its_last_answer_shown(browser: httpx2.
         file.write('\n[[notifications.destinations]]\nname = "desk"\nkind = "command"\ncommand = "true"\n')
     city.opened.forget_config()
     assert (await browser.post("/settings/destinations/desk/test", headers=OWN)).status_code == 303
-    page = html.unescape((await browser.get("/settings")).text)
+    page = html.unescape((await browser.get("/settings?told")).text)
     assert "desk took the trial." in page
     assert "answered exit 0" in page
     assert "desk: told of runs that are failed, needs human, timed out; and that it is over." in page
     body = {"name": "told", "gate": "manual", "exec": "true", "notify": {"to": ["desk"], "on": ["succeeded"]}}
     made = await city.call("POST", "/api/v1/automations", headers=city.owner, body=body)
     assert made.status_code == 201, made.text
-    page = html.unescape((await browser.get("/settings")).text)
+    page = html.unescape((await browser.get("/settings?told")).text)
     assert "told</a></td><td>desk</td><td>succeeded</td>" in page
 
 

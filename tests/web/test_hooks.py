@@ -216,15 +216,24 @@ async def test_a_connection_made_anew_takes_nothing_by_the_secret_of_the_old_one
     assert sent == [401, 202, 401]
 
 
+async def at_once(city: Served, sent: list[tuple[dict[str, str], bytes]]) -> list[httpx2.Response]:
+    async with httpx2.AsyncClient(base_url=city.url, trust_env=False, timeout=120) as client:
+        return await asyncio.gather(*(client.post("/hooks/plain", headers=one, content=body) for one, body in sent))
+
+
+async def test_strangers_at_once_are_refused_and_the_sender_beside_them_is_not(city: Served) -> None:
+    token = await connect(city, "plain", provider="bearer")
+    good, wrong = ({"authorization": f"Bearer {one}"} for one in (token, "x" * 40))
+    assert (await send(city, good, name="plain")).status_code == 202
+    answers = await at_once(city, [(good if one % 4 == 0 else wrong, BODY) for one in range(24)])
+    assert [one.status_code for one in answers] == [202 if one % 4 == 0 else 401 for one in range(24)]
+
+
 async def test_many_senders_at_once_are_each_answered_with_their_own(city: Served) -> None:
     token = await connect(city, "plain", provider="bearer")
     headers = {"authorization": f"Bearer {token}"}
-    answers = await asyncio.gather(
-        *(
-            send(city, headers | {"webhook-id": f"m-{number % 20}"}, b'{"n": %d}' % number, "plain")
-            for number in range(40)
-        )
-    )
+    sent = [(headers | {"webhook-id": f"m-{one % 20}"}, b'{"n": %d}' % one) for one in range(40)]
+    answers = await at_once(city, sent)
     assert [one.status_code for one in answers] == [202] * 40
     ids = {one.json()["id"] for one in answers}
     found = await kept(city)

@@ -101,7 +101,7 @@ async def test_a_member_signs_in_at_a_provider_and_out_by_the_token(tmp_path: Pa
             (token,) = (await city.call("GET", "/api/v1/tokens", headers=city.owner)).json()["data"]
             assert (token["member"], token["name"], token["ending"]) == (ADA, "browser", "none")
             (entry, *_) = (await city.call("GET", "/api/v1/audit", headers=city.owner)).json()["data"]
-            assert (entry["operation"], entry["actor"], entry["surface"]) == ("member.sign_in", ADA, "web")
+            assert (entry["operation"], entry["actor"], entry["surface"]) == ("member.sign-in", ADA, "web")
             revoke = f"/api/v1/tokens/{token['id']}/revoke"
             assert (await city.call("POST", revoke, headers=city.owner)).is_success
             assert (await browser.go(f"{city.url}/runs")).url.path == "/sign-in"

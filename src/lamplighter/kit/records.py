@@ -16,8 +16,9 @@ def record(kind: type[T]) -> type[T]:
     Not for classes with slots, with a `__post_init__`, with cached properties, or with a base class that is another
     kind of dataclass.
     """
-    kind.__doc__ = kind.__doc__ or kind.__name__  # else its signature is worked out for it
+    written, kind.__doc__ = kind.__doc__, kind.__doc__ or kind.__name__  # without one its signature is worked out
     made = dataclass(init=False, repr=False, eq=False)(kind)
+    made.__doc__ = written
     made.__init__ = _init(made)  # type: ignore[method-assign]  # `init=False` left it out
     for name, method in _SHARED.items():
         if name not in kind.__dict__:

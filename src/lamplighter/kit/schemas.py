@@ -60,7 +60,7 @@ class Schemas:
         found = {key_of(one): self.field(kind, one) for one in shown}
         made: Schema = {"type": "object", "properties": found, "required": list(found)}
         own = kind.__doc__ or ""
-        if not own.startswith(f"{kind.__name__}("):
+        if own and not own.startswith(f"{kind.__name__}("):
             made["description"] = " ".join(own.split())
         if len(shown) < len(fields(kind)):
             made["additionalProperties"] = True

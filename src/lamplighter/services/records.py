@@ -14,14 +14,14 @@ ACTIVE = ("queued", "enriching", "ready", "running")
 FAILED = ("failed", "timed_out")
 
 
-def work(known: Summary, now: datetime) -> dict[str, Any]:
+def work(known: Summary, now: datetime, most: int | None = None) -> dict[str, Any]:
     """What runs, what needs a person, what comes next.
 
     Counted are active runs and those made in the last week, without questions that were answered, and the items of the
-    inbox that are open.
+    inbox that are open. Of the runs in each state at most `most` are counted.
     """
     row = known.city()
-    counts = known.runs(since=oldest_id("run", now - LOOKED_AT))
+    counts = known.runs(since=oldest_id("run", now - LOOKED_AT), most=most)
     return {
         "paused": row is not None and row[1],
         "runs": counts,
@@ -45,12 +45,12 @@ def _waits_for(one: RunRow) -> str | None:
     return (one.error or one.reason) if one.state == "ready" and one.reason else None
 
 
-def recorded(known: Summary, name: str, now: datetime) -> dict[str, Any]:
+def recorded(known: Summary, name: str, now: datetime, most: int | None = None) -> dict[str, Any]:
     """The part of a status that the store knows; a city that was never started is called `name`."""
     row, last = known.city(), known.last_event()
     return {
         "city": name if row is None else row[0],
-        **work(known, now),
+        **work(known, now, most),
         "under_way": _told(known.latest_runs(ACTIVE, since="", limit=SHOWN)),
         "failures": _told(known.latest_runs(FAILED, since=oldest_id("run", now - LOOKED_AT), limit=FAILURES)),
         "beads": known.beads(),

@@ -15,7 +15,7 @@ from lamplighter.store.members import MemberRow
 from lamplighter.store.tokens import TokenRow
 from lamplighter.store.tx import Tx
 
-OPERATION = "member.sign_in"
+OPERATION = "member.sign-in"
 LASTS = timedelta(days=7)
 """After that the provider is asked again; who leaves its directory is out here by then."""
 TOKEN = "browser"  # noqa: S105  the name under which it is listed

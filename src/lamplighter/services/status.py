@@ -7,6 +7,7 @@ from typing import Any
 
 from lamplighter.domain.access import Verb
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.shapes import given
 from lamplighter.services import node_views
 from lamplighter.services.agents.seen import agents_of
 from lamplighter.services.agents.views import AgentView
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 class ShowStatus:
     """How the city is: its controller, its agents, its work, what needs a person."""
 
+    most: int | None = given("Count at most so many runs of each state.", default=None, least=1)
 
-async def show_status(host: "Host", _ask: ShowStatus, ctx: Context) -> StatusView:
+
+async def show_status(host: "Host", ask: ShowStatus, ctx: Context) -> StatusView:
     """Works with and without a controller, and with a configuration that cannot be used."""
-    known = await host.store.read(on_record, host.root.name, ctx.now)
+    known = await host.store.read(on_record, host.root.name, ctx.now, ask.most)
     controller = await host.controller()
     agents, suspended, problem = await _agents(host, ctx.now)
     if problem and not controller.config_error:
@@ -45,9 +48,9 @@ async def show_status(host: "Host", _ask: ShowStatus, ctx: Context) -> StatusVie
     )
 
 
-def on_record(tx: Tx, name: str, now: datetime) -> dict[str, Any]:
+def on_record(tx: Tx, name: str, now: datetime, most: int | None = None) -> dict[str, Any]:
     """The fields of a StatusView that the store knows; a city that was never started is called `name`."""
-    return recorded(tx.summary, name, now)
+    return recorded(tx.summary, name, now, most)
 
 
 async def _agents(host: "Host", now: datetime) -> tuple[Sequence[AgentView], bool, str | None]:

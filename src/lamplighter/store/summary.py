@@ -8,9 +8,14 @@ from typing import NamedTuple, Protocol
 from lamplighter.kit.clock import rfc3339
 from lamplighter.store.engine import Params, Row, instant, stamp
 
+ENDED_STATES = ("succeeded", "failed", "needs_human", "timed_out", "canceled", "skipped")
 ACTIVE_STATES = "state IN ('queued', 'enriching', 'ready', 'running')"
 CITY = "SELECT name, paused_at FROM cities WHERE id = :city"
 RUNS = "SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND id >= :since GROUP BY state"
+# the index runs_by_state serves this: a range of one state, read no further than `most`
+IN_STATE_AT_MOST = """
+    SELECT count(*) AS count FROM (
+        SELECT 1 FROM runs WHERE city_id = :city AND state = '{state}' AND id >= :since LIMIT :most) AS found"""
 ACTIVE_RUNS = f"SELECT state, count(*) AS count FROM runs WHERE city_id = :city AND {ACTIVE_STATES} GROUP BY state"
 # the index runs_by_state serves this: questions that somebody answered, so that another run goes on
 ANSWERED = """
@@ -96,17 +101,24 @@ class Summary:
         row = self._db.row(CITY, {"city": self._city})
         return None if row is None else (row["name"], row["paused_at"] is not None)
 
-    def runs(self, *, since: str) -> dict[str, int]:
+    def runs(self, *, since: str, most: int | None = None) -> dict[str, int]:
         """How many runs from the id `since` on are in each state; active runs are counted whatever their age.
 
-        A run that needed a person and was answered is in none: nobody has to do anything about it any more.
+        A run that needed a person and was answered is in none: nobody has to do anything about it any more. Of each
+        state at most `most` are counted, so that it takes no longer in a city with many runs.
         """
-        rows = self._db.rows(RUNS, {"city": self._city, "since": since})
         active = self._db.rows(ACTIVE_RUNS, {"city": self._city})
-        found = {row["state"]: row["count"] for row in (*rows, *active)}
+        if most is None:
+            rows = self._db.rows(RUNS, {"city": self._city, "since": since})
+            found = {row["state"]: row["count"] for row in (*rows, *active)}
+        else:
+            told = {"city": self._city, "since": since, "most": most}
+            counted = {one: self._db.row(IN_STATE_AT_MOST.format(state=one), told) for one in ENDED_STATES}
+            found = {one: row["count"] for one, row in counted.items() if row is not None}
+            found |= {row["state"]: row["count"] for row in active}
         if found.get("needs_human"):
             answered = self._db.row(ANSWERED, {"city": self._city, "since": since})
-            found["needs_human"] -= answered["count"] if answered is not None else 0
+            found["needs_human"] -= min(found["needs_human"], answered["count"] if answered is not None else 0)
         return {state: count for state, count in found.items() if count}
 
     def attention(self, now: datetime) -> int:

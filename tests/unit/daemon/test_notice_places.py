@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lamplighter.daemon.pipeline.notices import LONGEST_WAIT, Places
+from lamplighter.daemon.pipeline.under_way import LONGEST_WAIT, Places
 
 HERE, THERE = "here", "there"
 

@@ -104,6 +104,14 @@ def decode_snapshot(body: Mapping[str, Any]) -> Automation:
     return decoded
 
 
+def _owner(table: Reader) -> str:
+    found = table.raw("owner")
+    if found is None or (isinstance(found, str) and len(found) <= LONGEST_OWNER):
+        return found or ""
+    table.problem("owner", f"takes a name in quotes, of at most {LONGEST_OWNER} characters")
+    return ""
+
+
 def _tags(table: Reader) -> tuple[str, ...]:
     found = table.raw("tags")
     if found is None:
@@ -141,9 +149,7 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     description = table.raw("description")
     if description is not None and not isinstance(description, str):
         table.problem("description", "takes a text in quotes")
-    owner = table.raw("owner")
-    if owner is not None and (not isinstance(owner, str) or len(owner) > LONGEST_OWNER):
-        table.problem("owner", f"takes a name in quotes, of at most {LONGEST_OWNER} characters")
+    owner = _owner(table)
     tags = _tags(table)
     enabled = table.flag("enabled", default=True)
     timezone = table.text("timezone")
@@ -163,7 +169,7 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
         policies,
         origin.source,
         origin.path,
-        owner or "",
+        owner,
         tags,
     )
 

@@ -143,7 +143,7 @@ class Receiver:
             try:
                 return await self._take(known, headers, body, admit)
             except (NotVerified, SourceChanged):
-                del self._known[known.connection.name]
+                self._known.pop(connection, None)  # another delivery may have found it out too
         source = await self.source(connection)
         got = await self._take(source, headers, body, admit)
         self._known[connection] = source

@@ -1,11 +1,10 @@
 """Wake-ups by city: collected while transactions run, passed on once they are committed."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Protocol
 
 from lamplighter.store.engine.datagrams import Datagrams
-from lamplighter.store.engine.wakes import Wakes
 
 
 class Publisher(Protocol):
@@ -58,5 +57,5 @@ class WithDatagrams:
 
     def publish(self, topics: Iterable[str]) -> None:
         self._wakes.publish(topics)
-        own = self._wakes.own if isinstance(self._wakes, Wakes) else frozenset()
+        own: Container[str] = getattr(self._wakes, "own", ())  # not all who publish listen, too
         self._datagrams.publish(topics, but=own)

@@ -103,6 +103,14 @@ class Strip:
         return max(1, len(self.days)) * SPARK_STEP
 
     @property
+    def paths(self) -> list[tuple[str, str]]:
+        """One path for each look, because a list has many strips."""
+        good = "".join(f"M{day.x} {day.top:g}h5v{day.good_height:g}h-5z" for day in self.days if day.good_height)
+        bad = "".join(f"M{day.x} 22v-{day.bad_height:g}h5v{day.bad_height:g}z" for day in self.days if day.bad_height)
+        none = "".join(f"M{day.x} 22v-1.5h5v1.5z" for day in self.days if not day.runs)
+        return [(look, path) for look, path in (("good", good), ("bad", bad), ("none", none)) if path]
+
+    @property
     def words(self) -> str:
         runs, bad = sum(one.runs for one in self.days), sum(one.bad for one in self.days)
         return f"{runs} runs in {len(self.days)} days, {bad} of them failed" if runs else "no run"

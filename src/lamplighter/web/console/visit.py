@@ -46,6 +46,8 @@ KEYS_COOKIE = "lamp-keys"
 """`off` in a browser whose user wants no single keys: what they dictate would press them (WCAG 2.1.4)."""
 ZONE_COOKIE = "lamp-zone"
 THEMES = ("system", "light", "dark", "contrast")
+COUNTED = 999
+"""Of the runs in each state no more are counted: a page says `999+`."""
 SAID_COOKIE = "lamp-said"
 SAID_SECONDS = 20
 HEADERS: Mapping[str, str] = {
@@ -141,7 +143,7 @@ class Visit:
 
     async def look(self) -> None:
         """The status of the city, which every page shows something of."""
-        self.status = await self.ask(SHOW_STATUS, ShowStatus())
+        self.status = await self.ask(SHOW_STATUS, ShowStatus(COUNTED + 1))
 
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         await self._known()
@@ -246,7 +248,7 @@ def _environment() -> jinja2.Environment:
         why_not=lambda operation, visit: visit.why_not(operation),
         seg=lambda text: quote(str(text), safe=":"),
     )  # fmt: skip
-    made.globals.update(mark=words.mark, url_with=url_with, version=version_of, themes=THEMES, nav=NAV)
+    made.globals.update(counted=COUNTED, mark=words.mark, url_with=url_with, version=version_of, themes=THEMES, nav=NAV)
     return made
 
 

@@ -37,11 +37,12 @@ async def examine(visit: Visit) -> Response:
 
 
 async def _settings(visit: Visit, findings: Answer[Any] | None) -> Response:
-    config, destinations, notices, rules, slack, _ = await together(
+    config, destinations, notices, slack, _ = await together(
         visit.ask(SHOW_CONFIG, ShowConfig()), visit.ask(DESTINATIONS, ListDestinations()),
-        visit.ask(LOG, ListNotices(limit=NOTICES)), visit.ask(RULES, ShowRules()), visit.ask(SLACK, ListSlack()),
-        visit.look(),
+        visit.ask(LOG, ListNotices(limit=NOTICES)), visit.ask(SLACK, ListSlack()), visit.look(),
     )  # fmt: skip
+    # asked for only where somebody wants to see it: with many automations it takes long
+    rules = await visit.ask(RULES, ShowRules()) if "told" in visit.request.query_params else None
     return await visit.page(
         "settings.html", config=config, findings=findings, destinations=destinations, notices=notices, rules=rules,
         slack=slack,
