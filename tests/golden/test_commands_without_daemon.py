@@ -178,7 +178,7 @@ def keep_automations(city: GoldenCity) -> None:
     )
     city.record(
         "automation create", "deployed", "--formula", "feature", "--event", "deploy.*", "--retry", "2", "--rig", "web",
-        case="with-an-event",
+        "--set", 'vars={"what": "Lamps"}', case="with-an-event",
     )  # fmt: skip
     city.record("automation create", "triage", "--template", "issue-triage", "--path", str(city.root / "web"),
                 case="from-a-template")  # fmt: skip
