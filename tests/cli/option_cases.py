@@ -85,7 +85,7 @@ def _emitted(option: str) -> tuple[Line, Line]:
 PAIRS: dict[str, tuple[Line, Line]] = {
     "inbox list --state": _with("inbox list", "--state settled"),
     "inbox list --kind": _with("inbox list", "--kind quarantined"),
-    "inbox list --before": _with("inbox list", "--before {item}"),
+    "inbox list --before": _with("inbox list", "--before {stays}"),
     "cost --by": _with("cost", "--by automation"),
     "simulate --days": _with("simulate daily", "--days 3"),
     "simulate --from": _with("simulate leap --days 3", "--from 2096-02-27T00:00Z"),

@@ -84,6 +84,7 @@ FILES = {
     ".gc/formulas/automations/often/automation.toml": _cron("* * * * *"),
     ".gc/formulas/automations/leap/automation.toml": _cron("0 3 29 2 *"),
     ".gc/formulas/automations/broken/automation.toml": '[automation]\ngate = "never-heard-of"\n',
+    ".gc/formulas/automations/broken2/automation.toml": '[automation]\ngate = "never-heard-of"\n',
     "web/formulas/automations/webbed/automation.toml": _cron("0 3 * * *"),
     "crontab": "3 3 * * * root true\n",
     ".gc/formulas/automations/fail/automation.toml": '[automation]\ngate = "manual"\nexec = "exit 3"\n',
@@ -232,6 +233,7 @@ def furnish(town: Town) -> None:
     }  # fmt: skip
     for name, command in newest.items():
         facts[name] = str(town.made(command)[0]["id"])
+    facts["stays"] = next(one["id"] for one in town.made("inbox list") if one["subject"] == "broken")
 
 
 def _waiting(town: Town) -> None:
