@@ -47,7 +47,8 @@ def sentences_of(one: AgentDetail, now: datetime) -> list[str]:
 
 def _is(one: AgentDetail, now: datetime) -> Iterator[str]:
     since = f" for {_span(now - one.since)}" if one.since is not None and one.since <= now else ""
-    yield f"It {'has been' if since else 'is'} {one.state}{since}{f': {one.reason}' if one.reason and one.reason != one.state else ''}."
+    why = f": {one.reason}" if one.reason and one.reason != one.state else ""
+    yield f"It {'has been' if since else 'is'} {one.state}{since}{why}."
     if one.exit_status is not None:
         yield f"Its program ended with status {one.exit_status}."
 
