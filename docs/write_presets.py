@@ -22,7 +22,7 @@ on `PATH` is used, in this order: {order}. `shell` is used only when named, and 
 
 Each program was run against a model that follows a script: in every mode twice in the same home directory, and two runs
 at once in one home and two cities on it; with a login that is refused, which works again, and with a limit that is
-reached. As agents on tmux they were killed and relit. The table tells what these runs did. Programs without a version
+reached. As agents on tmux they were killed and started again. The table tells what these runs did. Programs without a version
 were not run; their command lines are from their documentation and help.
 """
 
