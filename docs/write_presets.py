@@ -22,7 +22,7 @@ on `PATH` is used, in this order: {order}. `shell` is used only when named, and 
 
 Each program was run against a model that follows a script: in every mode twice in the same home directory, and two runs
 at once in one home and two cities on it; with a login that is refused, which works again, and with a limit that is
-reached. As agents on tmux they were killed and relit. The table tells what these runs did. Programs without a version
+reached. As agents on tmux they were killed and started again. The table tells what these runs did. Programs without a version
 were not run; their command lines are from their documentation and help.
 """
 
@@ -33,8 +33,8 @@ MIDDLE = """
   starts, as `failed(budget_not_counted)`; `budget.time` always works. Most programs tell it only when
   their turn ends, so that a turn may use more than the budget of its run before that is noticed; opencode tells it after
   each step.
-- **relit with its conversation** is said of agents: when the program is started again, after a crash, a restart, or a
-  restart of the daemon or the machine, it goes on with the conversation it had
+- **goes on with its conversation** is about agents: when the program is started again, after a crash, a restart, or a
+  restart of the daemon or the machine, it has the conversation that it had
   ([Health patrol](../explanation/health-patrol.md)). The others begin anew.
 - **effort**: `effort` is mapped to the program's own words; for the others it is refused, as `failed(effort_not_offered)`.
 - **login refused**: `seen` where a run was seen to end as `failed(login)`; for the others only words that all programs have in common are recognised; `asked before`: the program is asked for its login before its first run.
@@ -101,7 +101,7 @@ def page() -> str:
     seen: dict[str, dict[str, Any]] = json.loads(SEEN.read_text())
     named = {name: preset for name, preset in PRESETS.items() if name == preset.name}
     rows = [
-        "| preset | program | version | modes | tells | two at once | relit with its conversation | effort | login refused | limit told |",
+        "| preset | program | version | modes | tells | two at once | goes on with its conversation | effort | login refused | limit told |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     rows += [_row(preset, seen.get(name, {})) for name, preset in named.items() if not preset.no_runs]

@@ -101,6 +101,8 @@ COMMANDS = {
     "run-list": ["run", "list", "--limit", "200"],
     "run-show": ["run", "show", "last"],
     "run-show-failed": ["run", "show", "heartbeat"],
+    "run-explain": ["run", "explain", "heartbeat"],
+    "agent-explain": ["agent", "explain", "mayor"],
     "bead-list": ["bead", "list", "--limit", "200"],
     "bead-ready": ["bead", "ready"],
     "bead-show": ["bead", "show", "we-0001"],

@@ -19,10 +19,10 @@ def test_a_run_tells_what_set_it_off_and_what_it_waits_for(city: City) -> None:
     city.add("nightly")
     run = str(city.run_now("nightly").run)
     told = why(city, run)
-    assert "Trigger manual (manual) set it off: run by hand" in told
+    assert "It was started by hand" in told
     assert "No worker has taken it up yet" in told
     city.advance(minutes=5)
-    assert "it waits for 5m" in why(city, run)
+    assert "it has waited for 5 min" in why(city, run)
     city.start(run)
     city.finish(run, "failed")
     told = why(city, run)
@@ -40,12 +40,12 @@ def test_an_agent_tells_how_it_is_and_what_comes_next() -> None:
         "It is quarantined: it died 5 times.",
         "Its program ended with status 4.",
         "It could not be started: no such file (crash recovery).",
-        "Starts of late that count towards its quarantine: 5.",
-        "The patrol starts it again in 40m, or as soon as its crashes are cleared.",
+        "5 recent starts count towards its quarantine.",
+        "The patrol starts it again in 40 min, or as soon as its crashes are cleared.",
     ]
     running = AgentDetail("mayor", state="running", since=NOW - timedelta(hours=3), attached=True)
     assert of_agent(running, NOW) == [
-        "It is running for 3h.",
-        "Somebody is attached to it, so that the patrol spares it.",
-        "The patrol leaves it alone as long as its program lives and its declaration stays.",
+        "It has been running for 3 h.",
+        "Somebody is attached to it, so the patrol leaves it alone.",
+        "The patrol leaves it alone as long as its program lives and city.toml does not change it.",
     ]

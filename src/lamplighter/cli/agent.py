@@ -68,6 +68,7 @@ agent = Subject(
     {
         "list": _list,
         "show": _show,
+        "explain": output.sentences,
         "drain": lambda _done, ask: click.echo(f"Asked {ask.name} to finish."),
         "undrain": lambda _done, ask: click.echo(f"{ask.name} may go on."),
         "restart": lambda _done, ask: click.echo(f"Restarted {ask.name}."),
@@ -193,7 +194,7 @@ def _self(name: str | None) -> tuple[str | None, str | None]:
 @click.argument("name", required=False, shell_complete=names("agent"))
 @carries_out("agent.drain-check")
 def drain_check(name: str | None) -> None:
-    """Succeeds when the agent is asked to finish; says nothing."""
+    """Ends with 0 if the agent is asked to finish, else with 1; prints nothing."""
     from lamplighter.services.agents.queries import DRAIN_CHECK, DrainCheck
 
     found = do(DRAIN_CHECK, DrainCheck(*_self(name)))

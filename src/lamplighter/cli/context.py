@@ -26,7 +26,7 @@ def add(name: str, address: str, *, used: bool) -> None:
     after = contexts.change(settings().env, lambda before: before.with_one(name, one))
     if used:
         after = contexts.change(settings().env, lambda before: before.using(name))
-    more = "it is in use" if after.current == name else f"`lamp context use {name}` lets every command be about it"
+    more = "it is in use" if after.current == name else f"`lamp context use {name}` has every command ask that city"
     output.record(_told(name, one, after), f"Added {name}. `lamp --context {name} status` tries it; {more}.")
 
 

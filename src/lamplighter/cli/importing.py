@@ -26,7 +26,7 @@ LONGEST = 1 << 20
 def cron(file: str | None, *, enable: bool, system: bool) -> None:
     """Take over a crontab, yours when no FILE is named: each line becomes a stored automation, disabled at first.
 
-    What cannot be carried over is told, line by line. The crontab is never changed: take the lines out of it yourself
+    What cannot be carried over is named, line by line. The crontab is never changed: take the lines out of it yourself
     when you enable their automations, or both run.
     """
     from lamplighter.services.automations.importing import IMPORT_CRON, ImportCron

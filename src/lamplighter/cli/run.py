@@ -33,6 +33,7 @@ run = Subject(
     {
         "list": listed,
         "show": shown,
+        "explain": output.sentences,
         "diff": shown_diff,
         "apply": applied,
         "discard": discarded,
@@ -188,7 +189,7 @@ def ask_person(run_id: str | None, question: str, choices: tuple[str, ...], with
 def take(run_id: str, *, tmux: bool) -> None:
     """Take over an agent's run: its program is ended and opened here, in the same conversation and place.
 
-    The run's clock stands until `lamp run give`. With --json nothing is opened: the command line that would be is told.
+    The run's clock stands until `lamp run give`. With --json nothing is opened; the command line is printed instead.
     """
     from lamplighter.app.taking import in_tmux, need_tmux, open_here, opening, until_yours
     from lamplighter.services.runs.taking import TAKE_RUN, TakeRun

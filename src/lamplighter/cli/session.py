@@ -59,7 +59,8 @@ def _adopted(made: "RunView", _ask: Any) -> None:
 
 
 def _subscribed(made: "SubscriptionView", _ask: Any) -> None:
-    click.echo(f"{made.destination} is told when {made.session} ends.")
+    kind = "the next session of run" if made.session.startswith("run_") else "session"
+    click.echo(f"{made.destination} is told when {kind} {words.short_id(made.session)} ends.")
 
 
 def _unsubscribed(done: "Unsubscribed", _ask: Any) -> None:

@@ -38,7 +38,7 @@ WEEK = 7
 @click.option("--calendar", is_flag=True, help="Weeks as grids: a row for each automation, a column for each day.")
 @carries_out("city.simulate")
 def simulate(name: str | None, rig: str | None, days: float, start: str | None, limit: int, **how: bool) -> None:
-    """What would fire, in order, if nothing else happened. Conditions and events cannot be foretold.
+    """What would fire, in order, if nothing else happened. Conditions and events cannot be predicted.
 
     What fires often is told in one line.
     """

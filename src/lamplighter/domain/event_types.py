@@ -61,13 +61,13 @@ EVENT_TYPES: Mapping[str, EventType] = {
         _SESSION | {"session_id": "its id", "pid": "its process", "reason": "why"},
     ),
     "agent.crashed": EventType(
-        "its program died and left words behind", "agent",
-        _SESSION | {"session_id": "its id", "exit_status": "of its program", "output": "its last words"},
+        "its program ended unasked, after it had written something", "agent",
+        _SESSION | {"session_id": "its id", "exit_status": "of its program", "output": "the last it wrote"},
     ),
     "agent.draining": EventType("it was asked to finish", "agent", _SESSION),
     "agent.idle_killed": EventType("it was ended for its silence", "agent", _SESSION | {"reason": "why"}),
     "agent.killed": EventType("a person ended it at once", "agent", _SESSION | {"reason": "who"}),
-    "agent.nudge_failed": EventType("its first words could not be given to it", "agent", _SESSION),
+    "agent.nudge_failed": EventType("its first message could not be typed to it", "agent", _SESSION),
     "agent.quarantined": EventType(
         "it was started too often, and is not started until its starts leave the window", "agent",
         _SESSION | {"starts": "how often", "until": "when it ends", "cause": "of the last end"},
@@ -217,7 +217,7 @@ EVENT_TYPES: Mapping[str, EventType] = {
         {"run": "the run's id", "state": "its new state", "previous_state": "the one before", "reason": "why, if told"},
     ),
     "run.stuck": EventType(
-        "its agent goes round in circles: it is told so, and goes on", "automation",
+        "its agent repeats the same call with the same result: it is told so, and goes on", "automation",
         {"run": "the run", "round": "the round that ended so", "why": "the call that it repeats, and its result"},
     ),
     "run.taken": EventType(

@@ -158,7 +158,7 @@ class TryConnection:
 
 @dataclass(frozen=True)
 class DeleteConnection:
-    """Let nothing come in there any more; its deliveries stay on record."""
+    """Delete a connection: nothing comes in there any more. Its deliveries stay on record."""
 
     name: str = given("Its name.", positional=True)
 

@@ -122,7 +122,7 @@ class Rig:
         default="", metadata=text("Prefix of its beads; derived from the name when unset.", limits.prefix)
     )
     suspended: bool = field(default=False, metadata=switch("Its agents are not started, its automations do not fire."))
-    topology: str = field(default="", metadata=text("One topology for the rig; stands before `topologies`."))
+    topology: str = field(default="", metadata=text("One topology for the rig; comes before `topologies`."))
     topologies: tuple[str, ...] = field(
         default=(), metadata=texts("Topologies whose agents and formulas join the rig.")
     )

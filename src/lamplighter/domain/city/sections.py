@@ -30,7 +30,7 @@ class Workspace:
     install_agent_hooks: tuple[str, ...] = field(
         default=(), metadata=texts("Programs to install hooks for.", limits.hooks)
     )
-    topology: str = field(default="", metadata=text("One topology for the city; stands before `topologies`."))
+    topology: str = field(default="", metadata=text("One topology for the city; comes before `topologies`."))
     topologies: tuple[str, ...] = field(
         default=(), metadata=texts("Topologies whose agents and formulas join the city.")
     )
@@ -129,7 +129,8 @@ class Daemon:
     max_restarts: int = field(
         default=5,
         metadata=whole(
-            "Starts within the window that bring quarantine, wished ones apart; 0 or -1 for never.", limits.at_least(-1)
+            "So many starts within the window bring quarantine, apart from those asked for; 0 or -1 for never.",
+            limits.at_least(-1),
         ),
     )
     restart_window: timedelta = field(

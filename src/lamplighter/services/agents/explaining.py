@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lamplighter.domain.access import Verb
-from lamplighter.kit.durations import format_duration
+from lamplighter.kit.durations import spoken
 from lamplighter.kit.shapes import given
 from lamplighter.services.agents.queries import ShowAgent, show_agent
 from lamplighter.services.agents.views import AgentDetail
@@ -38,7 +38,7 @@ async def explain_agent(host: "Host", ask: ExplainAgent, ctx: Context) -> AgentE
 
 def _span(value: timedelta) -> str:
     """In whole seconds: these are sentences, not measurements."""
-    return format_duration(max(timedelta(), timedelta(seconds=int(value.total_seconds()))))
+    return spoken(timedelta(seconds=int(value.total_seconds())))
 
 
 def sentences_of(one: AgentDetail, now: datetime) -> list[str]:
@@ -47,7 +47,8 @@ def sentences_of(one: AgentDetail, now: datetime) -> list[str]:
 
 def _is(one: AgentDetail, now: datetime) -> Iterator[str]:
     since = f" for {_span(now - one.since)}" if one.since is not None and one.since <= now else ""
-    yield f"It is {one.state}{since}{f': {one.reason}' if one.reason else ''}."
+    why = f": {one.reason}" if one.reason and one.reason != one.state else ""
+    yield f"It {'has been' if since else 'is'} {one.state}{since}{why}."
     if one.exit_status is not None:
         yield f"Its program ended with status {one.exit_status}."
 
@@ -59,19 +60,20 @@ def _started(one: AgentDetail, now: datetime) -> Iterator[str]:
         how = f"could not be started: {last.failure}" if last.failure else f"was last started {ago} ago"
         yield f"It {how} ({last.reason})." if last.reason else f"It {how}."
     if one.starts_in_window:
-        yield f"Starts of late that count towards its quarantine: {one.starts_in_window}."
+        starts = "1 recent start counts" if one.starts_in_window == 1 else f"{one.starts_in_window} recent starts count"
+        yield f"{starts} towards its quarantine."
 
 
 def _next(one: AgentDetail, now: datetime) -> Iterator[str]:
     if one.attached:
-        yield "Somebody is attached to it, so that the patrol spares it."
+        yield "Somebody is attached to it, so the patrol leaves it alone."
     if one.quarantined_until is not None and one.quarantined_until > now:
         left = _span(one.quarantined_until - now)
         yield f"The patrol starts it again in {left}, or as soon as its crashes are cleared."
         return
     told = {
-        "running": "The patrol leaves it alone as long as its program lives and its declaration stays.",
-        "draining": "It gets a fresh session, or an end, when it has finished what it does.",
+        "running": "The patrol leaves it alone as long as its program lives and city.toml does not change it.",
+        "draining": "It is started again, or ended, once it has finished what it is doing.",
         "crashed": "The patrol starts it again by itself, later each time it dies soon after a start.",
         "suspended": "The patrol leaves it stopped until somebody resumes it.",
         "starting": "The patrol waits until it is ready.",

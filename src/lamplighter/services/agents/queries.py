@@ -71,7 +71,7 @@ class AttachAgent:
 
 @dataclass(frozen=True)
 class DrainCheck:
-    """Succeeds when the agent is asked to finish; says nothing."""
+    """Ends with 0 if the agent is asked to finish, else with 1; prints nothing."""
 
     name: str | None = given("The agent; inside a session its own.", default=None, positional=True, names="agent")
     session: str | None = given("The name of the session from which it asks about itself.", default=None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TakeOver:
-    """Type into an agent's terminal that you watch in the console; whoever did before only watches."""
+    """Type into an agent's terminal that you watch in the console; whoever typed until then only watches."""
 
     name: str = given("The agent.", positional=True, names="agent")
     viewer: str = given("The id of your open terminal in the console.", positional=True)
@@ -24,7 +24,7 @@ class TakeOver:
 
 @dataclass(frozen=True)
 class LetGo:
-    """Have nobody type into an agent's terminal in the console any more."""
+    """End the typing into an agent's terminal in the console, whoever does it."""
 
     name: str = given("The agent.", positional=True, names="agent")
     viewer: str | None = given("Only if it is this one who types.", default=None)

@@ -18,7 +18,7 @@ TOOL = "automation_cursor"
 
 @dataclass(frozen=True)
 class KeepCursor:
-    """Up to where runs of an automation have seen what they look at: shown, or with --set moved. Every run is told it.
+    """Show up to where the runs of an automation have read, or move it with --set. Every run is told it.
 
     The value that was read must be named to move it: if another run moved it meanwhile, nothing is overwritten.
     """

@@ -22,7 +22,7 @@ TOOL = "automation_notes"
 
 @dataclass(frozen=True)
 class KeepNotes:
-    """The notes that runs of an automation hand on: shown, or with --text written anew. Every run gets them as a file.
+    """Show the notes that runs of an automation hand on, or replace them with --text. Every run gets them as a file.
 
     A version that was read must be named to write: if somebody wrote meanwhile, nothing is overwritten.
     """

@@ -78,7 +78,7 @@ class CheckAutomations:
 
 @record
 class NextFirings:
-    """When timed automations fire next, in order. Conditions and events cannot be foretold."""
+    """When timed automations fire next, in order. Conditions and events cannot be predicted."""
 
     name: str | None = given("Only this one.", default=None, positional=True, names="automation")
     rig: str | None = given(_OF_RIG, default=None, names="rig")
@@ -88,7 +88,7 @@ class NextFirings:
 
 @record
 class Simulate:
-    """What would fire, in order, if nothing else happened. Conditions and events cannot be foretold."""
+    """What would fire, in order, if nothing else happened. Conditions and events cannot be predicted."""
 
     days: float = given("So far ahead.", default=7.0, least=0, most=3660)
     start: datetime | None = given("From then on; now when left out.", default=None, key="from")

@@ -88,7 +88,7 @@ class BulkPreview:
 class CreateBulk:
     """Do one thing to many runs: those that are named, or all that fit a query. At most 10,000.
 
-    It is worked off in the background, each run by the ordinary operation and under your right at that moment.
+    It is carried out in the background, each run by the ordinary operation and with the rights you have at that moment.
     """
 
     action: BulkVerb = given("What to do to each run.", positional=True)

@@ -50,7 +50,7 @@ class ResolveItem:
 
 @dataclass(frozen=True)
 class RetryItem:
-    """Start each run anew that the item stands for."""
+    """Retry each run that the item stands for."""
 
     item: str = given(ITEM_ID, key="item_id", metavar="ITEM", positional=True)
 

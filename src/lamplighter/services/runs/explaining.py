@@ -7,7 +7,7 @@ from typing import Any
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.runs.model import ACTIVE, RunState, said
-from lamplighter.kit.durations import format_duration
+from lamplighter.kit.durations import spoken
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, read
@@ -37,7 +37,7 @@ def explain_run(tx: Tx, ask: ExplainRun, ctx: Context) -> RunExplained:
 
 def _span(value: timedelta) -> str:
     """In whole seconds: these are sentences, not measurements."""
-    return format_duration(max(timedelta(), timedelta(seconds=int(value.total_seconds()))))
+    return spoken(timedelta(seconds=int(value.total_seconds())))
 
 
 def sentences_of(run: RunDetail, now: datetime) -> list[str]:
@@ -52,11 +52,16 @@ def _begun(run: RunDetail) -> Iterator[str]:
     elif run.continues:
         yield f"It goes on with the work of run {run.continues}{f': {reason}' if reason else ''}."
     else:
-        by = f"; {first.actor} asked for it" if first is not None and run.trigger.kind == "manual" else ""
-        told = f": {reason}" if reason else ""
-        yield f"Trigger {run.trigger.id} ({run.trigger.kind}) set it off{told}{by}."
+        yield _set_off(run, first.actor if first is not None else None, f": {reason}" if reason else "")
     if run.causes:
         yield f"What led to it: {' → '.join(run.causes)}."
+
+
+def _set_off(run: RunDetail, actor: str | None, told: str) -> str:
+    kind = run.trigger.kind
+    if kind == "manual":
+        return f"It was started by hand{f', by {actor}' if actor else ''}."
+    return f"Trigger {run.trigger.id}{f' ({kind})' if kind != run.trigger.id else ''} set it off{told}."
 
 
 def _waited(run: RunDetail, now: datetime) -> Iterator[str]:
@@ -64,9 +69,12 @@ def _waited(run: RunDetail, now: datetime) -> Iterator[str]:
         until = f", until {run.lifts_at:%Y-%m-%d %H:%M} UTC at the latest" if run.lifts_at else ""
         yield f"It is ready and waits: {run.waits_for}{until}."
     elif run.state in {RunState.QUEUED, RunState.ENRICHING, RunState.READY}:
-        yield f"No worker has taken it up yet; it waits for {_span(now - run.created_at)}."
+        yield f"No worker has taken it up yet; it has waited for {_span(now - run.created_at)}."
     elif run.started_at:
-        yield f"It was taken up in {_span(run.started_at - run.created_at)}."
+        waited = run.started_at - run.created_at
+        yield (
+            f"It was taken up after {_span(waited)}." if waited >= timedelta(seconds=1) else "It was taken up at once."
+        )
 
 
 def _where(run: RunDetail) -> Iterator[str]:
@@ -74,11 +82,13 @@ def _where(run: RunDetail) -> Iterator[str]:
         data = _data(event)
         if event.type == "target_resolved":
             which = f"configuration {data['configuration']}" if data.get("configuration") else "the city's defaults"
-            yield f"It takes {which} ({str(data.get('reason') or data.get('type')).replace('_', ' ')})."
+            reason = str(data.get("reason") or data.get("type"))
+            how = "" if reason == "selection_disabled" else f" ({reason.replace('_', ' ')})"
+            yield f"It takes {which}{how}."
         elif event.type == "session_created" and data.get("isolation"):
             why = f", because {data['why']}".removesuffix(".") if data.get("why") else ""
-            own = "in no worktree" if data["isolation"] == "none" else f"in a {data['isolation']}"
-            yield f"It works {own} of its own{why}."
+            own = "in place" if data["isolation"] == "none" else f"in a {data['isolation']} of its own"
+            yield f"It works {own}{why}."
 
 
 def _going(run: RunDetail, now: datetime) -> Iterator[str]:
@@ -104,7 +114,8 @@ def _ended(run: RunDetail) -> Iterator[str]:
     by_person = last is not None and (last.type == "manual_resolution" or run.state is RunState.CANCELED)
     by = f", by {last.actor}" if last is not None and by_person else ""
     code = f"; its command ended with exit code {run.exit_code}" if run.exit_code is not None else ""
-    why = run.reason if run.reason and run.reason != run.state.value else ""
+    told = {run.state.value, f"exit_{run.exit_code}"}
+    why = run.reason.replace("_", " ") if run.reason and run.reason not in told else ""
     yield f"It {said(run.state)}{f' ({why})' if why else ''}{by}{code}."
     if run.grade:
         yield (
