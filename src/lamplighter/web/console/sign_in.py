@@ -103,7 +103,8 @@ class SignIn:
 
     def _base(self, request: Request) -> str:
         """The address under which the browser has come: `Host` was found to be one of the city's own."""
-        return f"{'https' if self._secure(request) else 'http'}://{request.headers.get('host')}{request.scope.get(PREFIX, '')}"
+        scheme = "https" if self._secure(request) else "http"
+        return f"{scheme}://{request.headers.get('host')}{request.scope.get(PREFIX, '')}"
 
     def _signed_in(self, request: Request, actor: Actor, wanted: str) -> Response:
         secret = self.browsers.sessions.begin(actor)
