@@ -59,6 +59,11 @@ async def test_every_link_and_redirect_stays_below_the_prefix(city: Served) -> N
         assert bare(taken_off.text) == []
         api = await client.get("/city/api/v1/runs", headers=city.owner)
         assert api.json()["data"]
+        page = await client.get("/city/api/v1/runs?limit=1", headers=city.owner)
+        assert page.headers["link"].startswith("</city/api/v1/runs?")
+        named = [await client.get(f"{below}/api/v1/agents/web%2Fann", headers=city.owner) for below in ("", "/city")]
+        assert "web/ann" in named[0].json()["detail"]
+        assert named[1].json()["detail"] == named[0].json()["detail"]
         straight = await client.get("/runs", headers={"Host": city.url.removeprefix("http://"), **cookie})
         assert len(bare(straight.text)) > 10  # asked at its own port there is no prefix
         assert (await client.get("/cityruns", headers=city.owner)).status_code == 404

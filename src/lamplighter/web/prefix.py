@@ -47,8 +47,9 @@ class Prefixed:
             return
         below = path_below(scope["path"], prefix)
         if below is not None:
-            scope = {**scope, "path": below}
-            scope.pop("raw_path", None)
+            raw = path_below(scope.get("raw_path", b"").decode("latin-1"), prefix) or ""
+            # in that a slash within a name is told from one between names
+            scope = {**scope, "path": below, "raw_path": raw.encode("latin-1")}
         if scope["type"] == "http" and (below is not None or _is_public(scope, reached)):
             scope[PREFIX] = prefix
             send = _Rewritten(send, prefix.encode())
@@ -77,6 +78,9 @@ class _Rewritten:
             where = headers.get("location", "")
             if where.startswith("/") and not where.startswith("//"):
                 headers["location"] = self._prefix.decode() + where
+            following = headers.get("link", "")
+            if following.startswith("</") and not following.startswith("<//"):
+                headers["link"] = f"<{self._prefix.decode()}{following[1:]}"
             message = {**message, "headers": headers.raw}
             if headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers:
                 self._start = message
