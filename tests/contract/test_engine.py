@@ -143,6 +143,24 @@ class TestNotifier:
             await here.close()
             await there.close()
 
+    async def test_processes_whose_connections_have_one_number_wake_each_other(
+        self, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As after a restart of the server, which counts anew, or behind a pooler."""
+        monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", property(lambda _self: 7))
+        here, there = PostgresDatabase(postgres_url, Notes), PostgresDatabase(postgres_url, Notes)
+        try:
+            wakes = Wakes()
+            there.wakes.add(ONE, wakes)
+            for database in (there, here):
+                heard = wakes.subscribe("news")
+                await database.transact(ONE, lambda notes: notes.wake("news"), (), {})
+                async with TimeLimit(WITHIN):
+                    await heard.wait()
+        finally:
+            await here.close()
+            await there.close()
+
     async def test_events_that_a_dead_process_left_without_numbers_are_numbered_and_told_to_their_city(
         self, postgres_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -14,9 +14,10 @@ import pytest
 import structlog
 from loops_city import Loops, open_loops
 
+from lamplighter.adapters.files.secret_box import KeyedBox
 from lamplighter.daemon.retention import RunRetention
 from lamplighter.domain.access import of_run, owner
-from lamplighter.domain.city.model import Configuration
+from lamplighter.domain.city.model import Configuration, Provider
 from lamplighter.domain.city.run_sections import Runs
 from lamplighter.domain.runs.completion import TooLate, parse
 from lamplighter.domain.runs.model import Run, RunState
@@ -34,6 +35,8 @@ from lamplighter.services.operation import judged
 from lamplighter.services.runs import review, transcripts
 from lamplighter.services.runs.operations import COMPLETE_RUN, completed
 from lamplighter.services.runs.queries import ShowRun, show_run
+from lamplighter.services.secret_values import StoredSecrets
+from lamplighter.store.secrets import SecretRow
 from lamplighter.store.tx import Tx
 from lamplighter.store.url import Place
 
@@ -504,3 +507,22 @@ async def test_what_runs_left_behind_is_removed_in_time(loops: Loops) -> None:
     assert (await loops.get(row.id)).worktree is None
     assert list((loops.root / ".gc" / "worktrees").iterdir()) == []
     assert await loops.store.read(lambda tx: tx.artifacts.of(row.id)) == []
+
+
+async def test_a_secret_that_a_declared_provider_refers_to_is_opened(loops: Loops) -> None:
+    box, now = KeyedBox(loops.root / ".gc", {}, "town"), loops.clock.now()
+    for name, value in (("TOKEN", "of the provider"), ("OTHER", "secret:TOKEN")):
+        sealed = box.seal(name, value, ())
+        row = SecretRow(name, sealed.key_id, sealed.nonce, sealed.text, now, "ada", now, "ada")
+        await loops.store.transact(lambda tx, row=row: tx.secrets.put(row))
+    script = 'printf "%s\\n" "$KEY" "$OWN" > seen'
+    mine = Provider(command="sh", args=("-c", script), prompt_mode="none", env={"KEY": "secret:TOKEN"})
+    active = loops.parts.active
+    active.secrets = StoredSecrets(loops.store, box)
+    active.city = changed(active.city, providers={"mine": mine})
+    await add(loops, "opened", "Light it.", agent={"preset": "mine"}, env={"OWN": "secret:OTHER"})
+    await loops.work("opened")
+    assert (loops.root / "seen").read_text() == "of the provider\nsecret:TOKEN\n", "what was opened is opened once"
+    active.city = changed(active.city, providers={"mine": changed(mine, env={"KEY": "secret:NONE"})})
+    row = await loops.work("opened")
+    assert (row.state, row.reason) == (RunState.FAILED, "secret_missing")

@@ -85,6 +85,15 @@ def test_a_name_leads_nowhere_else(name: str, tmp_path: Path) -> None:
     assert len(safe(name)) <= 100
 
 
+def test_two_files_with_one_long_name_are_kept_apart(tmp_path: Path) -> None:
+    (tmp_path / "slack").mkdir()
+    (tmp_path / "slack" / "gone").symlink_to(tmp_path / "nothing")  # as one that another message has just forgotten
+    kept = Attachments(tmp_path / "slack", SystemClock())
+    paths = [Path(kept.keep("a", f"{number}-{'x' * 150}.png", b"1")) for number in (1, 2)]
+    assert len(set(paths)) == 2
+    assert {path.suffix for path in paths} == {".png"}
+
+
 def test_what_is_old_is_forgotten(tmp_path: Path) -> None:
     clock = FakeClock(datetime.now(UTC) + timedelta(days=13))
     old = Path(Attachments(tmp_path / "slack", clock).keep("old", "a", b"1"))

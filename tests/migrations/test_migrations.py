@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from lamplighter.domain.delivery.outbox import REQUIRED, ItemKind, malformed
 from lamplighter.kit.masking import MASK
 from lamplighter.store.engine import migrate as migrate_module
 from lamplighter.store.engine import postgres_migrate
@@ -103,6 +104,14 @@ def test_the_program_knows_the_last_migration_and_none_is_missing(dialect: str) 
 def test_no_migration_lets_older_programs_in_again(dialect: str) -> None:
     oldest = [one.oldest for one in migrations(dialect) if one.version > 3]  # the third one did, before any release
     assert oldest == sorted(oldest)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_a_program_that_would_give_up_what_is_in_the_outbox_is_not_let_in(dialect: str) -> None:
+    """The one before knows no item that names several deliveries, and none that opens a thread."""
+    assert set(REQUIRED) >= {ItemKind.PROCESS_DELIVERY, ItemKind.SLACK_OPEN}
+    assert malformed(ItemKind.PROCESS_DELIVERY, {"deliveries": ["dlv_1", "dlv_2"]}) == ""
+    assert next(one.oldest for one in migrations(dialect) if one.version == 27) == 27
 
 
 def test_both_databases_have_the_same_migrations() -> None:

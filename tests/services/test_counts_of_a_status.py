@@ -7,6 +7,8 @@ from automation_city import City
 from lamplighter.services import records
 from lamplighter.store.summary import Summary
 
+ANSWERED = "UPDATE runs SET state = 'needs_human', continued_by = :by WHERE city_id = :city AND id = :id"
+
 
 def test_a_city_at_rest_has_no_active_runs(city: City) -> None:
     counted = city.read(lambda tx: Summary(tx.db, tx.city).active_runs())
@@ -50,3 +52,17 @@ def test_of_each_state_no_more_are_counted_than_asked_for(city: City) -> None:
     }
     assert counted[None] == counted[9] == {"failed": 3, "succeeded": 1, "ready": 1}
     assert counted[2] == {"failed": 2, "succeeded": 1, "ready": 1}
+
+
+def test_answered_questions_do_not_hide_those_that_wait_where_not_all_are_counted(city: City) -> None:
+    city.add("ask", overlap="allow")
+    for answered in ("another", "one more", None, None, None):
+        run = city.run_now("ask").run
+        city.start(run)
+        city.finish(run, "failed", "asks")
+        city.run(lambda tx, given={"by": answered, "id": run}: tx.db.execute(ANSWERED, {**given, "city": tx.city}))
+    counted = [
+        city.read(lambda tx, most=most: Summary(tx.db, tx.city).runs(since="", most=most)["needs_human"])
+        for most in (None, 9, 2)
+    ]
+    assert counted == [3, 3, 2]

@@ -108,17 +108,21 @@ class Summary:
         state at most `most` are counted, so that it takes no longer in a city with many runs.
         """
         active = self._db.rows(ACTIVE_RUNS, {"city": self._city})
+        row = self._db.row(ANSWERED, {"city": self._city, "since": since})
+        answered = 0 if row is None else row["count"]
         if most is None:
             rows = self._db.rows(RUNS, {"city": self._city, "since": since})
             found = {row["state"]: row["count"] for row in (*rows, *active)}
         else:
             told = {"city": self._city, "since": since, "most": most}
-            counted = {one: self._db.row(IN_STATE_AT_MOST.format(state=one), told) for one in ENDED_STATES}
+            more = {**told, "most": most + answered}  # as many as `most` are left of them
+            counted = {
+                one: self._db.row(IN_STATE_AT_MOST.format(state=one), more if one == "needs_human" else told)
+                for one in ENDED_STATES
+            }
             found = {one: row["count"] for one, row in counted.items() if row is not None}
             found |= {row["state"]: row["count"] for row in active}
-        if found.get("needs_human"):
-            answered = self._db.row(ANSWERED, {"city": self._city, "since": since})
-            found["needs_human"] -= min(found["needs_human"], answered["count"] if answered is not None else 0)
+        found["needs_human"] = max(found.get("needs_human", 0) - answered, 0)
         return {state: count for state, count in found.items() if count}
 
     def attention(self, now: datetime) -> int:

@@ -27,6 +27,7 @@ from lamplighter.web.errors import (
     problem,
 )
 from lamplighter.web.hosts import Reached, refused_site
+from lamplighter.web.prefix import path_below, prefix_of
 from lamplighter.web.rates import Rates
 from lamplighter.web.request_ids import id_of
 
@@ -57,21 +58,28 @@ class Hooks:
         self._reached = reached
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"] if scope["type"] == "http" else ""
+        path = self._path(scope) if scope["type"] == "http" else ""
         if not path.startswith(PREFIX) or "/" in path[len(PREFIX) :] or path == PREFIX:
             await self._app(scope, receive, send)
             return
         scope[REQUEST_ID] = id_of(scope)
-        answer = refused_site(scope, self._reached()) or await self._answer(scope, receive)
+        answer = refused_site(scope, self._reached()) or await self._answer(scope, receive, path[len(PREFIX) :])
         answer.headers[REQUEST_ID_HEADER] = scope[REQUEST_ID]
         await answer(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+    def _path(self, scope: Scope) -> str:
+        """Its path, without that of the public address."""
+        path: str = scope["path"]
+        if path.startswith(PREFIX):
+            return path
+        return path_below(path, prefix_of(self._reached().public_url)) or path
+
+    async def _answer(self, scope: Scope, receive: Receive, name: str) -> Response:
         request = Request(scope, receive)
         if scope["method"] != "POST":
             return await on_http_error(request, HTTPException(405, headers={"Allow": "POST"}))
         try:
-            return await self._door.receive(request, scope["path"][len(PREFIX) :][:LONGEST_NAME])
+            return await self._door.receive(request, name[:LONGEST_NAME])
         except HTTPException as error:
             return await on_http_error(request, error)
         except ClientDisconnect as error:

@@ -13,6 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lamplighter.web.hosts import LOOPBACK, Reached, site_of
 
+PREFIX = "lamp.prefix"
+"""Key of the scope of a request that came below the prefix, or for the public address: the prefix."""
+
 _LINKS = re.compile(rb'( (?:href|src|action|formaction|data-socket|data-module|data-preview|data-prefix)=")/(?!/)')
 
 
@@ -22,6 +25,11 @@ def prefix_of(public_url: str) -> str:
         return urlsplit(public_url).path.rstrip("/")
     except ValueError:
         return ""
+
+
+def path_below(path: str, prefix: str) -> str | None:
+    """The path as the city knows it; None for one that is not below the prefix."""
+    return path[len(prefix) :] or "/" if path == prefix or path.startswith(f"{prefix}/") else None
 
 
 class Prefixed:
@@ -37,12 +45,13 @@ class Prefixed:
         if not prefix:
             await self._app(scope, receive, send)
             return
-        path: str = scope["path"]
-        below = path == prefix or path.startswith(f"{prefix}/")
-        if below:
-            scope = {**scope, "path": path[len(prefix) :] or "/"}
-            scope.pop("raw_path", None)
-        if scope["type"] == "http" and (below or _is_public(scope, reached)):
+        below = path_below(scope["path"], prefix)
+        if below is not None:
+            raw = path_below(scope.get("raw_path", b"").decode("latin-1"), prefix) or ""
+            # in that a slash within a name is told from one between names
+            scope = {**scope, "path": below, "raw_path": raw.encode("latin-1")}
+        if scope["type"] == "http" and (below is not None or _is_public(scope, reached)):
+            scope[PREFIX] = prefix
             send = _Rewritten(send, prefix.encode())
         await self._app(scope, receive, send)
 
@@ -69,6 +78,9 @@ class _Rewritten:
             where = headers.get("location", "")
             if where.startswith("/") and not where.startswith("//"):
                 headers["location"] = self._prefix.decode() + where
+            following = headers.get("link", "")
+            if following.startswith("</") and not following.startswith("<//"):
+                headers["link"] = f"<{self._prefix.decode()}{following[1:]}"
             message = {**message, "headers": headers.raw}
             if headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers:
                 self._start = message

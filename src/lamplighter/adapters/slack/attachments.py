@@ -1,5 +1,6 @@
 """Files that people send along in Slack: kept below `.gc/slack` for agents to read, and forgotten after a while."""
 
+import contextlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +35,12 @@ class Attachments:
     def _forget_old(self) -> None:
         now = self.clock.now().timestamp()
         for one in self.root.iterdir():
-            if now - one.stat().st_mtime > KEPT_S:
-                shutil.rmtree(one, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another message's files were kept at once, and it was forgotten there
+                if now - one.stat().st_mtime > KEPT_S:
+                    shutil.rmtree(one, ignore_errors=True)
 
 
 def safe(name: str) -> str:
-    """A name that leads nowhere else."""
-    found = "".join(sign if sign in _KEPT else "_" for sign in name).lstrip(".")[-LONGEST_NAME:]
-    return found.lstrip(".") or "file"
+    """A name that leads nowhere else. A long one keeps how it begins, which tells it apart, and its suffix."""
+    found = "".join(sign if sign in _KEPT else "_" for sign in name).lstrip(".")
+    return (found if len(found) <= LONGEST_NAME else found[:20] + found[20 - LONGEST_NAME :]) or "file"

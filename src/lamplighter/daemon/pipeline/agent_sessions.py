@@ -163,7 +163,8 @@ class AgentRuns:
         except Unavailable as error:
             raise StartFailed(SessionName(row.id), error.message.rstrip("."), hint=error.hint) from error
         in_force = {**prepared.in_force, **(row.in_force or {})}
-        return await self._started(prepared), in_force
+        spec = replace(prepared.spec, env=await self.plans.in_full(plan, prepared.spec.env))
+        return await self._started(replace(prepared, spec=spec)), in_force
 
     async def _started(self, prepared: Prepared) -> Seen:
         spec = prepared.spec

@@ -54,6 +54,8 @@ class Dispatcher:
     """The last pass left due items unclaimed because no slot was free."""
     _added: bool = False
     """An item was added since the last tick: it is probably due, so the next tick claims without looking first."""
+    _waits: bool = False
+    """An item that is due a little later was added during a tick, which may not have seen it."""
     _taken: bool = True
     """Leases were voided, as after a process died: there may be runs to adopt."""
     _adopted: float | None = None
@@ -110,7 +112,7 @@ class Dispatcher:
         await self._take_back_hung()
         await self._adopt()
         reach = self.worker.active.reach
-        added, self._added = self._added, False
+        added, self._added, self._waits = self._added, False, False
         self._next = self.clock.now() if added else await self.store.read(outbox.next_due_at, reach=reach)
         claimed = 0
         while self._next is not None and self._next <= self.clock.now():
@@ -127,6 +129,9 @@ class Dispatcher:
             if not len(taken):  # held back by a pause, or another process was faster
                 break
         self._idle = claimed == 0
+        by = self.clock.now() + SOON
+        if self._waits and (self._next is None or self._next > by):
+            self._next = by
         return claimed
 
     async def drain(self) -> None:
@@ -175,6 +180,7 @@ class Dispatcher:
 
     def _item_waits(self) -> None:
         """Look when it is due, unless something is due before that anyway."""
+        self._waits = True
         if self._next is None or self._next - self.clock.now() > SOON:
             self.wake.set()
 

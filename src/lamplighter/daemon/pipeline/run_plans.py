@@ -1,6 +1,7 @@
 """How a run is carried out, read anew from the configuration that is in force."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lamplighter.daemon.active_config import ActiveConfig
@@ -36,8 +37,20 @@ class RunPlans:
             raise CannotRun(
                 error.reason, f"{error.message} {error.hint}"
             ) from error  # trying again alone mends nothing
+        return replace(plan, env=await self._opened(plan.env))
+
+    async def in_full(self, plan: RunPlan, env: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a session with the secrets that its program's own declaration refers to.
+
+        What comes from the plan is opened already, and is left as it is. Raises CannotRun.
+        """
+        left = {name: value for name, value in env.items() if plan.env.get(name) != value}
+        return {**env, **await self._opened(left)}
+
+    async def _opened(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Raises CannotRun for a secret that is not there or cannot be opened."""
         try:
-            return replace(plan, env=await self.active.secrets.opened(plan.env))
+            return await self.active.secrets.opened(env)
         except (SecretUnknown, SecretLocked) as error:
             raise CannotRun(error.reason, error.message, hint=error.hint) from error
 

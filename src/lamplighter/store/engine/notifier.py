@@ -5,6 +5,7 @@ costs one round trip however many wake-ups wait.
 """
 
 import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -91,8 +92,11 @@ class Notifier:
         self._posted = threading.Condition()
         self._closing = False
         self._listening = threading.Event()
-        self._mark = ""
-        """In what is sent by this process, whose own tasks are woken already: the server's number of its connection."""
+        self._mark = f"@{secrets.token_hex(4)}"
+        """In what is sent by this process, whose own tasks are woken already.
+
+        Not the server's number of its connection: a server that was restarted gives the same numbers to others.
+        """
         self._sender = threading.Thread(target=self._outlive, args=(self._send,), name="lamp-post", daemon=True)
         self._listener = threading.Thread(target=self._outlive, args=(self._listen,), name="lamp-listen", daemon=True)
         self._sender.start()
@@ -140,7 +144,6 @@ class Notifier:
                 topics = topics or _left_unnumbered(connection)
                 began = time.monotonic()
                 try:
-                    self._mark = f"@{connection.raw.info.backend_pid}"
                     announce(connection, topics, self._mark)
                     took = time.monotonic() - began
                     due = began + took + min(max(SPACING_SECONDS, REST * took), MOST_SPACING_SECONDS)

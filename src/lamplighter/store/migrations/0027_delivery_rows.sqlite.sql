@@ -1,6 +1,7 @@
--- oldest: 22
+-- oldest: 27
 -- Deliveries with rowids: their bodies stand in the rows, instead of in a page of their own beside each row of an index,
 -- so that keeping one and judging it writes half as many pages. Verdicts refer to them, and are put aside meanwhile.
+-- Outbox items name several deliveries, or open a thread in Slack: older programs would give them up.
 CREATE TABLE kept_verdicts AS SELECT * FROM delivery_verdicts;
 DROP TABLE delivery_verdicts;
 ALTER TABLE deliveries RENAME TO kept_deliveries;

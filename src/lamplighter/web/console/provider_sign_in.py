@@ -65,7 +65,8 @@ class ProviderSignIn:
         answer = RedirectResponse(address, status_code=303, headers={"Cache-Control": "no-store"})
         seconds = int(WITHIN.total_seconds())
         secure = base.startswith("https:")
-        answer.set_cookie(COOKIE, browser, max_age=seconds, path=RETURN, httponly=True, samesite="lax", secure=secure)
+        path = urlsplit(asked.returns_to).path
+        answer.set_cookie(COOKIE, browser, max_age=seconds, path=path, httponly=True, samesite="lax", secure=secure)
         return answer
 
     async def returned(self, request: Request, now: datetime) -> tuple[Actor, str]:

@@ -17,6 +17,7 @@ from lamplighter.web.console.provider_sign_in import COOKIE, RETURN, ProviderSig
 from lamplighter.web.console.visit import back, own_path, rendered
 from lamplighter.web.errors import problem, status_of
 from lamplighter.web.hosts import Reached, is_secure
+from lamplighter.web.prefix import PREFIX
 
 LASTS = 30 * 86400
 LARGEST_FORM = 16 << 10
@@ -54,7 +55,7 @@ class SignIn:
             log.get().warning("sign_in.failed", reason=error.message)
             return self._page(request, now, "/", "The provider cannot be asked now. The city's log tells why.", 503)
         answer = self._signed_in(request, actor, wanted)
-        answer.delete_cookie(COOKIE, path=RETURN)
+        answer.delete_cookie(COOKIE, path=f"{request.scope.get(PREFIX, '')}{RETURN}")
         return answer
 
     async def by_link(self, request: Request, now: datetime) -> Response:
@@ -102,7 +103,8 @@ class SignIn:
 
     def _base(self, request: Request) -> str:
         """The address under which the browser has come: `Host` was found to be one of the city's own."""
-        return f"{'https' if self._secure(request) else 'http'}://{request.headers.get('host')}"
+        scheme = "https" if self._secure(request) else "http"
+        return f"{scheme}://{request.headers.get('host')}{request.scope.get(PREFIX, '')}"
 
     def _signed_in(self, request: Request, actor: Actor, wanted: str) -> Response:
         secret = self.browsers.sessions.begin(actor)
