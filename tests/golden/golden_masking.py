@@ -18,7 +18,7 @@ PATTERNS = (
     (re.compile(r"\b[\d.]+ [GM]iB(?= are free)"), "<size>"),
     (re.compile(r"\b\d+ of \d+(?= file descriptors are open)"), "<number> of <number>"),
     (re.compile(r"(?<=>, in )\d+ (?:s|min|h|d)\b(?: \d+ (?:s|min|h)\b)?|(?<=Berlin, in )[^.]+(?=\.)"), "<duration>"),
-    (re.compile(r"(?<= in )(?:\d+[dhms])+\b"), "<duration>"),
+    (re.compile(r"(?<= in )(?:\d+[dhms])+\b|(?<= taken up in )[\d.]+ \w+(?: \d+ \w+)?(?=\.)"), "<duration>"),
     (re.compile(r"(?<=\blamplighter-town-)[0-9a-z]{6}\b"), "<city>"),
     (re.compile(r"\b(?:to|we)-[0-9a-z]{3,8}\b"), "<bead>"),
 )

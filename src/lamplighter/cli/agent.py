@@ -68,6 +68,7 @@ agent = Subject(
     {
         "list": _list,
         "show": _show,
+        "explain": output.sentences,
         "drain": lambda _done, ask: click.echo(f"Asked {ask.name} to finish."),
         "undrain": lambda _done, ask: click.echo(f"{ask.name} may go on."),
         "restart": lambda _done, ask: click.echo(f"Restarted {ask.name}."),

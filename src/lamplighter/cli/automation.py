@@ -10,7 +10,6 @@ from lamplighter.cli import output
 from lamplighter.cli.automation_asking import completed, with_mode
 from lamplighter.cli.automation_options import definition_of, definition_options, whole_path
 from lamplighter.cli.automation_views import (
-    explained,
     listed,
     show_times,
     shown,
@@ -39,7 +38,7 @@ automation = Subject(
     "automation",
     "Work that fires when it is due: by time, condition, event, or by hand.",
     {
-        "list": listed, "show": shown, "next": show_times, "explain": explained, "history": shown_history,
+        "list": listed, "show": shown, "next": show_times, "explain": output.sentences, "history": shown_history,
         "enable": tells("Enabled"), "disable": tells("Disabled"), "suspend": tell_suspension, "resume": tell_suspension,
         "delete": tell_deleted, "notes": shown_notes, "cursor": shown_cursor,
     },

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from lamplighter.services.automations.views import (
         AutomationDeleted,
         AutomationView,
-        ExplanationView,
         FiringView,
         SuspensionView,
         TriggerEventView,
@@ -112,10 +111,6 @@ def _clock_time(local: str) -> str:
     """Such as `Mon 2026-11-23 09:00`; the zone stands beside it."""
     at = datetime.fromisoformat(local)
     return f"{at:%a %Y-%m-%d %H:%M:%S}".removesuffix(":00")
-
-
-def explained(found: "ExplanationView", _ask: Any) -> None:
-    output.text(words.shortened("\n".join(found.sentences)))
 
 
 def shown_history(found: "list[TriggerEventView]", _ask: Any) -> None:

@@ -237,6 +237,11 @@ def text(body: str) -> None:
     click.echo(tables.paragraphs(words.plain(body).expandtabs(), terminal_width()))
 
 
+def sentences(found: Any, _ask: Any) -> None:
+    """Print an explanation, a sentence a line."""
+    text(words.shortened("\n".join(found.sentences)))
+
+
 def fail(error: LampError, *, as_json: bool, named: str | None = None) -> int:
     """Print the error and what to do next on standard error; returns the exit code. `named` as in `commands`."""
     if as_json:

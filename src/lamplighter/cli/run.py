@@ -33,6 +33,7 @@ run = Subject(
     {
         "list": listed,
         "show": shown,
+        "explain": output.sentences,
         "diff": shown_diff,
         "apply": applied,
         "discard": discarded,

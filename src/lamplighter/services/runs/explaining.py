@@ -7,7 +7,7 @@ from typing import Any
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.runs.model import ACTIVE, RunState, said
-from lamplighter.kit.durations import format_duration
+from lamplighter.kit.durations import format_duration, spoken
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, read
@@ -66,7 +66,7 @@ def _waited(run: RunDetail, now: datetime) -> Iterator[str]:
     elif run.state in {RunState.QUEUED, RunState.ENRICHING, RunState.READY}:
         yield f"No worker has taken it up yet; it waits for {_span(now - run.created_at)}."
     elif run.started_at:
-        yield f"It was taken up in {_span(run.started_at - run.created_at)}."
+        yield f"It was taken up in {spoken(run.started_at - run.created_at)}."
 
 
 def _where(run: RunDetail) -> Iterator[str]:
