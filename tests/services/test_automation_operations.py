@@ -95,7 +95,7 @@ async def test_a_check_of_one_asks_no_other_condition(city: City, store: Store) 
 async def test_a_run_s_token_may_do_none_of_it(city: City, store: Store, name: str) -> None:
     city.add("sweep", agent={"prompt": "Light the lamps."})
     mine, operation = of_run(city.run_now("sweep").run), table.find(name)
-    given = {"name": "sweep", "toml": "x = 1", "exec": "true"}
+    given = {"name": "sweep", "automation": "sweep", "toml": "x = 1", "exec": "true"}
     ask = operation.asked({key: given[key] for key in required(operation.request)})
     with pytest.raises(Forbidden):
         await city.operations(store).do(operation, ask, mine, surface="api")

@@ -38,6 +38,7 @@ from lamplighter.store.cursors import Cursor
 from lamplighter.store.deliveries import DeliveryRow, Gathering, Verdict
 from lamplighter.store.disabled_destinations import Disabled
 from lamplighter.store.idempotency import Slot
+from lamplighter.store.looks import Look
 from lamplighter.store.members import MemberRow
 from lamplighter.store.messages import Message
 from lamplighter.store.notes import Notes
@@ -220,6 +221,8 @@ def _papers(tx: Tx, city: City, *, ended: str, agent: str, lost: str) -> None:  
     tx.run_days.add(agent, row.automation_id, day_named(now), tokens=5, cost=0.25)
     tx.run_gates.lock()
     tx.bulk_actions.add(a_bulk(now), [ended, agent])
+    tx.looks.put("ann", Look(now, None))
+    tx.looks.pin("ann", "often")
     tx.saved_views.put(SavedView("ann", "mine", "state:failed", is_shared=True, saved_at=now))
     tx.messages.add(Message("msg_1", agent, "Hello.", "ann", now))
     tx.rollups.add([Rollup(now, "often", "failed", "", 2, 1, 1, 7, 0.5, 3)])
@@ -487,6 +490,7 @@ CALLS: dict[str, Call] = {
     "slack.failed": lambda tx, k: tx.slack.failed("T1", "away", k.later),
     "slack.contacts": lambda tx, _: tx.slack.contacts(),
     "slack.talks": lambda tx, _: tx.slack.talks(),
+    "slack.of_run": lambda tx, k: tx.slack.of_run(k.ended),
     "slack.is_thread": lambda tx, _: tx.slack.is_thread("T1", "C1", "1.0"),
     "slack.keep_early": lambda tx, k: tx.slack.keep_early(replace(an_early(k.later), message="3.0")),
     "slack.early_of": lambda tx, _: tx.slack.early_of("T1", "C1", "1.0"),
@@ -559,6 +563,7 @@ CALLS: dict[str, Call] = {
     "nodes.prune": lambda tx, k: tx.nodes.prune(before=k.later),
     "rollups.add": lambda tx, _: tx.rollups.add([replace(one, runs=1) for one in tx.rollups.since(EARLY)]),
     "rollups.since": lambda tx, _: [tx.rollups.since(EARLY), tx.rollups.since(EARLY, automation="often")],
+    "rollups.days_of": lambda tx, k: tx.rollups.days_of(["often"], [EARLY, k.later]),
     "rollups.prune": lambda tx, k: tx.rollups.prune(before=k.later, limit=99),
     "rollups.position": lambda tx, _: tx.rollups.position(),
     "rollups.advance": lambda tx, _: tx.rollups.advance(5, expected=0),
@@ -570,6 +575,7 @@ CALLS: dict[str, Call] = {
         tx.outbox.due(k.later, limit=99, run=k.waiting),
     ],
     "outbox.next_due_at": lambda tx, _: tx.outbox.next_due_at(),
+    "outbox.get": lambda tx, k: tx.outbox.get(tx.outbox.due(k.later, limit=1)[0].id),
     "outbox.lock": lambda tx, k: tx.outbox.lock(tx.outbox.due(k.later, limit=1)[0].id),
     "outbox.swap": _swap_item,
     "outbox.claimed_by": lambda tx, _: tx.outbox.claimed_by(HERE.owner),
@@ -658,6 +664,11 @@ CALLS: dict[str, Call] = {
     "subscriptions.delete": lambda tx, _: tx.subscriptions.delete("ses_1", "team"),
     "subscriptions.prune": lambda tx, k: tx.subscriptions.prune(before=k.later),
     "notices.prune": lambda tx, _: tx.notices.prune(before_id="~", limit=99),
+    "looks.get": lambda tx, _: tx.looks.get("ann"),
+    "looks.put": lambda tx, k: tx.looks.put("ann", Look(k.later, None)),
+    "looks.pins": lambda tx, _: tx.looks.pins("ann"),
+    "looks.pin": lambda tx, _: tx.looks.pin("ann", "other"),
+    "looks.unpin": lambda tx, _: tx.looks.unpin("ann", "often"),
     "inbox.open": lambda tx, k: tx.inbox.open(_new_item("new", k.later)),
     "inbox.open_left_out": _open_anew,
     "inbox.save": lambda tx, _: tx.inbox.save(replace(_item(tx), count=9)),
@@ -665,6 +676,7 @@ CALLS: dict[str, Call] = {
     "inbox.lock": lambda tx, _: tx.inbox.lock(_item(tx).id),
     "inbox.named": lambda tx, _: tx.inbox.named("inb_"),
     "inbox.lock_open": lambda tx, k: tx.inbox.lock_open(_alike(tx, k)),
+    "inbox.open_of": lambda tx, k: tx.inbox.open_of(_alike(tx, k)),
     "inbox.open_ones": lambda tx, _: tx.inbox.open_ones(),
     "inbox.page": lambda tx, _: [tx.inbox.page(), tx.inbox.page(state=State.SETTLED)],
     "inbox.settle_of_subject": lambda tx, k: tx.inbox.settle_of_subject(

@@ -133,14 +133,16 @@ class AgentHandlers:
     async def stop_session(self, item: Item) -> None:
         """End the session; other nodes put the item off, because only the session's own node can end it.
 
-        The worker that held the run has often ended the session already.
+        The worker that held the run has often ended the session already. With `kept`, a decision has come since, and
+        what was kept for it is freed too.
         """
         node, run = item.payload.get("node"), item.payload["session"]
         now = self.clock.now()
         if node not in {None, self.worker.me.node}:
             await self.store.transact(outbox.later, item, now + ELSEWHERE, now)
             return
-        if not self.worker.holds(run) and not self.worker.has_released(run):
+        is_left = item.payload.get("kept", False) or not self.worker.has_released(run)
+        if is_left and not self.worker.holds(run):
             await self.agents.release(run)
         await self.store.transact(outbox.done, item, self.clock.now())
 

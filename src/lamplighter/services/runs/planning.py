@@ -110,7 +110,7 @@ def reject(tx: Tx, run: str, reason: str, *, ctx: Context) -> Run:
     said = people.Resolution(RunState.FAILED, REJECTED, comment)
     after = people.resolve(tx, run, said, ctx=ctx, how="rejected")
     if before.node is not None:
-        payload = {"session": run, "run": run, "node": before.node}
+        payload = {"session": run, "run": run, "node": before.node, "kept": True}
         tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.STOP_SESSION, payload, ctx.now))
     return after
 
