@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -225,6 +226,34 @@ class TestFace:
             [program], cwd=tmp_path, env=ENVIRONMENT | env, capture_output=True, text=True, check=False
         )
         assert "event" in done.stdout
+
+    @pytest.mark.parametrize(
+        ("line", "breaks", "expected"),
+        [
+            ("automation explain dusk:rig:sh", ": =", "shop"),
+            ("automation explain dusk:", ": =", "rig:shop"),
+            ("automation explain dusk:r", "", "dusk:rig:shop"),
+            ("run list --automation=dusk:rig", ": =", "rig:shop"),
+            ("automation expl", ": =", "explain"),
+        ],
+    )
+    def test_bash_completes_names_with_colons(self, tmp_path: Path, line: str, breaks: str, expected: str) -> None:
+        root = tmp_path / "town"
+        here("init", str(root))
+        (tmp_path / "shop").mkdir()
+        here("rig", "add", str(tmp_path / "shop"), "--city", str(root))
+        made = here("automation", "create", "dusk", "--rig", "shop", "--exec", "true", "--manual", "--city", str(root))
+        assert made.code == 0, made
+        spaced = "".join(f" {letter} " if letter in breaks.split() else letter for letter in f"lamp {line}")
+        words = spaced.split()
+        script = (
+            f'eval "$(lamp completion bash)"; COMP_LINE={shlex.quote("lamp " + line)}; COMP_POINT=${{#COMP_LINE}};'
+            f" COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1};"
+            ' _lamp_completion lamp; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        env = ENVIRONMENT | {"LAMP_CITY": str(root), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+        done = subprocess.run(["bash", "--norc", "-c", script], env=env, capture_output=True, text=True, check=False)
+        assert (done.stdout.split(), done.stderr) == ([expected], "")
 
     def test_an_unknown_command_suggests_the_nearest(self) -> None:
         assert "did you mean `status`?" in here("statsu").err

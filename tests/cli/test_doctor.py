@@ -149,7 +149,11 @@ def test_agent_programs_are_told_with_version_and_the_one_that_would_be_taken(tm
     town = made(tmp_path, '[providers.mine]\ncommand = "mine"\ndisplay_name = "My program"\n')
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, text in {"codex": "echo codex-cli 9.8.7", "mine": "exit 3", "claude": "echo 1.2.3; exit 0"}.items():
+    for name, text in {
+        "codex": "echo WARNING: no PATH alias; echo codex-cli 9.8.7.",
+        "mine": "exit 3",
+        "claude": "echo 1.2.3; exit 0",
+    }.items():
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
     said = lamp("doctor", "--json", cwd=town, env={"PATH": f"{programs}:/usr/bin:/bin"})

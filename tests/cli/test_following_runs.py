@@ -80,6 +80,14 @@ def test_a_run_that_worked_in_place_has_nothing_to_apply(city: Path) -> None:
         assert "has no worktree" in one_sentence(here("--city", str(city), "run", verb, "last"), 3)
 
 
+def test_a_run_is_explained_in_sentences_a_line_each(city: Path) -> None:
+    (city / "second").touch()
+    here("--city", str(city), "automation", "run", "stubborn", "--wait")
+    lines = here("--city", str(city), "run", "explain", "last").out.splitlines()
+    assert lines[1].startswith("It was taken up in ")
+    assert lines[-1].startswith("It has succeeded")
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

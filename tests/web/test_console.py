@@ -328,6 +328,7 @@ async def test_what_a_run_changed_is_shown_and_applied(
         await browser.post(f"/runs/{city.run}/discard", headers=OWN),
     ):
         assert (again.status_code, "has no worktree" in again.text) == (404, True)
+        assert f"were applied already, to {repository}" in again.text
 
 
 async def test_remarks_on_lines_start_the_run_that_goes_on(

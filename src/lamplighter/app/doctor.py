@@ -221,14 +221,14 @@ def _moved_api(city: OpenCity, state: dict[str, Any]) -> Iterator[Finding]:
 def _nodes(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
     found = nodes_of(city)
     for node in found:
-        holds = f"rigs {', '.join(node.rigs)}" if node.rigs else "no rigs"
+        holds = f"rig{'' if len(node.rigs) == 1 else 's'} {', '.join(node.rigs)}" if node.rigs else "no rigs"
         told = f"Node {node.name} ({holds}) is {node.state}"
         if node.state == "lost":
             advice = f"Start it again at {node.place}; else its runs end as node_lost after [workers] lost_after."
             here = node.place == where(place_of(city))  # _controller reports that this city is down
             yield Finding("nodes", Level.NOTE if here else Level.PROBLEM, f"{told}.", advice)
         elif node.state == "stopped":
-            yield Finding("nodes", Level.NOTE, f"{told} since {rfc3339(node.since)}.")
+            yield Finding("nodes", Level.NOTE, f"{told} since {node.since:%Y-%m-%d %H:%M:%S} UTC.")
         else:
             count = len(node.processes)
             yield Finding("nodes", Level.OK, f"{told}: {count} process{'' if count == 1 else 'es'}.")

@@ -1,5 +1,6 @@
 """What `lamp doctor` says of programs and of the machine: agent programs, their versions, limits and clocks."""
 
+import re
 import resource
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from lamplighter.services.doctor import Finding, Level
 VERSION_WITHIN = timedelta(seconds=10)
 FEW_FILES = 1024
 LONGEST_VERSION = 60
+_VERSION = re.compile(r"\d+\.\d+")
 BUILT_AFTER = datetime(2026, 1, 1, tzinfo=UTC)
 """No city can be older than the program: a clock before this time is wrong."""
 
@@ -66,7 +68,8 @@ def _version(city: OpenCity, path: str) -> str:
     lines = [line.strip() for line in ended.output.decode(errors="replace").splitlines() if line.strip()]
     if ended.exit_code or not lines:
         return f"its version is unknown, because `--version` ended with {ended.exit_code}"
-    return "".join(letter for letter in lines[0] if letter.isprintable())[:LONGEST_VERSION]
+    told = next((line for line in lines if _VERSION.search(line)), lines[0])  # some warn of other things before it
+    return "".join(letter for letter in told if letter.isprintable())[:LONGEST_VERSION].rstrip(".")
 
 
 def _taken(config: City, installed: Callable[[str], bool]) -> Iterator[Finding]:

@@ -8,6 +8,8 @@ from lamplighter.cli import output, words
 from lamplighter.cli.output import Col
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lamplighter.domain.runs.model import RunState
     from lamplighter.services.runs.changes import DiffRun, RunChanges, WorktreeSettled
     from lamplighter.services.runs.operations import AmendRun, AnswerRun, ApproveRun
@@ -67,7 +69,7 @@ def shown(run: "RunDetail", _ask: "ShowRun") -> None:
             "Limit lifted": run.lifts_at,
             "Cost": _cost(run),
             "Worktree": run.worktree and f"{run.worktree['path']} on {run.worktree['branch']}",
-            "Changes": next((one.data["diff"] for one in run.events if one.type == "worktree_kept"), None),
+            "Changes": changes_of(run.events),
             "Artifacts": [one.key for one in run.artifacts] or None,
             "Artifacts lost": _lost(run),
             "Summary": run.summary,
@@ -135,6 +137,20 @@ def event_words(event: "RunEventView") -> str:
     )
     told = words.state(event.type)
     return f"{told}: {move}" if move and words.reason(told, event.to_state) else told
+
+
+def changes_of(events: "Iterable[RunEventView]") -> str | None:
+    """What it changed, and what a person made of that."""
+    told: str | None = None
+    for event in events:
+        match event.type:
+            case "worktree_kept":
+                told = event.data["diff"]
+            case "worktree_applied":
+                told = f"{told or 'some'}, applied to {event.data['repository']}"
+            case "worktree_discarded":
+                told = f"{told or 'some'}, discarded"
+    return told
 
 
 def shown_diff(found: "RunChanges", _ask: "DiffRun") -> None:

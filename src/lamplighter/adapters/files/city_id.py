@@ -55,7 +55,8 @@ def read_city_id(root: Path) -> CityId:
     try:
         first, _, rest = file.read_text(encoding="utf-8").strip().partition("\n")
     except FileNotFoundError:
-        raise NotFound(f"{root} was never started: it has no {RUNTIME}/{FILE}.", hint=how_to_begin(root)) from None
+        told = f"{root} was never started, or its {RUNTIME} was removed: there is no {RUNTIME}/{FILE}."
+        raise NotFound(told, hint=how_to_begin(root)) from None
     except PermissionError as error:
         raise Unavailable(f"{file} cannot be read: {error.strerror}.", hint=_OTHERS) from error
     except (OSError, UnicodeDecodeError) as error:

@@ -189,7 +189,8 @@ def _history(situation: Situation) -> Iterator[str]:
     if run is None:
         yield "It has not run yet."
     else:
-        why = f" ({run.reason.replace('_', ' ')})" if run.reason else ""
+        reason = (run.reason or "").replace("_", " ")
+        why = f" ({reason})" if reason and not run.said.endswith(reason) else ""
         yield f"It last ran at {_time(run.at, situation.zone)}: run {run.id} {run.said}{why}."
     if skip is not None and (run is None or skip.at > run.at):
         times = f", {skip.count} times" if skip.count > 1 else ""

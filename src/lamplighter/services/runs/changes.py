@@ -13,18 +13,25 @@ from lamplighter.services.host import Host
 from lamplighter.services.operation import Http, effect
 from lamplighter.services.runs import review
 from lamplighter.services.runs.queries import RUN_ID
-from lamplighter.store.run_rows import NewRunEvent
+from lamplighter.store.run_rows import NewRunEvent, RunEvent
 from lamplighter.store.tx import Tx
 
 WITHIN_S = 300.0
+APPLIED = "worktree_applied"
+DISCARDED = "worktree_discarded"
 
 
 class NoChangesKept(NotFound):
-    def __init__(self, run: str) -> None:
-        super().__init__(
-            f"Run {run} has no worktree.",
-            hint="It worked in place, changed nothing, or its worktree was removed after a while.",
-        )
+    """`settled` is the event that tells that a person has applied or discarded the changes, where one did."""
+
+    def __init__(self, run: str, settled: RunEvent | None = None) -> None:
+        if settled is not None and settled.type == APPLIED:
+            hint = f"Its changes were applied already, to {settled.data['repository']}."
+        elif settled is not None:
+            hint = "Its changes were discarded."
+        else:
+            hint = "It worked in place, changed nothing, or its worktree was removed after a while."
+        super().__init__(f"Run {run} has no worktree.", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class DiscardRun:
 
 async def diff_run(host: Host, ask: DiffRun, _ctx: Context) -> RunChanges:
     """Raises RunUnknown, NoChangesKept, NoWorktree, GitFailed."""
-    row = await host.store.read(review.get, ask.run)
+    row = await host.store.read(_with_worktree, ask.run)
     worktree = worktree_of(row)
     patch = await host.worktrees.patch(worktree)
     told = str(await host.worktrees.changes(worktree))
@@ -100,24 +107,32 @@ async def discard_run(host: Host, ask: DiscardRun, ctx: Context) -> WorktreeSett
 
 async def _removed(host: Host, row: Run, worktree: Worktree, ctx: Context, *, applied: bool | None) -> WorktreeSettled:
     branch = await host.worktrees.discard(worktree)
-    await host.store.transact(_settled, row.id, "discarded" if applied is None else "applied", ctx)
+    await host.store.transact(_settled, row.id, DISCARDED if applied is None else APPLIED, ctx)
     return WorktreeSettled(
         row.id, str(worktree.repository), str(worktree.path), applied is not None, removed=True, kept_branch=branch
     )
+
+
+def _with_worktree(tx: Tx, run: str) -> Run:
+    row = review.get(tx, run)
+    if not row.worktree:
+        settled = (one for one in reversed(tx.runs.events(row.id)) if one.type in {APPLIED, DISCARDED})
+        raise NoChangesKept(row.id, next(settled, None))
+    return row
 
 
 def _ended(tx: Tx, run: str) -> Run:
     row = review.get(tx, run)
     if not row.ended:
         raise NotEnded(row)
-    return row
+    return _with_worktree(tx, run)
 
 
 def _settled(tx: Tx, run: str, how: str, ctx: Context) -> None:
     row = tx.runs.lock(run)
     if row is not None and row.worktree is not None:
         tx.runs.set_worktree(run, None)
-        tx.runs.add_event(NewRunEvent(run, ctx.now, f"worktree_{how}", ctx.actor.name, data=dict(row.worktree)))
+        tx.runs.add_event(NewRunEvent(run, ctx.now, how, ctx.actor.name, data=dict(row.worktree)))
 
 
 def worktree_of(row: Run) -> Worktree:

@@ -189,6 +189,12 @@ def test_an_explanation_tells_the_next_time_the_last_run_and_the_last_slot_passe
     )
 
 
+def test_a_reason_that_only_repeats_the_state_of_the_last_run_is_left_out() -> None:
+    last = LastRun("run_1", "has succeeded", NOW - 27 * HOUR, "succeeded")
+    told = explain(Situation(daily(), NOW, ZONE, last_run=last))
+    assert "It last ran at 2026-06-22 09:00:00 UTC: run run_1 has succeeded." in told
+
+
 @pytest.mark.parametrize("policy", list(Overlap))
 def test_an_explanation_names_the_run_under_way_and_the_policy(policy: Overlap) -> None:
     told = explain(Situation(daily(overlap=policy), NOW, ZONE, active=(ActiveRun("run_7"),)))
