@@ -101,6 +101,7 @@ async def test_a_program_that_ends_without_completing_has_failed_at_once(loops: 
     await add(loops, "mute", "echo working; echo still working; exit 3")
     row = await loops.work("mute")
     assert (row.state, row.reason, row.exit_code) == (RunState.FAILED, "no_completion", 3)
+    assert row.error.endswith("It wrote last: still working")
     told = await loops.store.read(transcripts.of_run, row.id)
     assert [one.body["text"] for one in told if one.kind == "text"] == ["working", "still working"]
     (session,) = await loops.store.read(lambda tx: tx.sessions.of_run(row.id))

@@ -16,6 +16,7 @@ from lamplighter.daemon.pipeline.transcripts import Transcript
 from lamplighter.daemon.pipeline.workspaces import SetupFailed
 from lamplighter.domain.automations.decisions import SkipReason
 from lamplighter.domain.city.run_plan import CannotRun, RunPlan
+from lamplighter.domain.inbox.fingerprint import last_line
 from lamplighter.domain.runs.budget import Spent, midnight
 from lamplighter.domain.runs.model import Run, RunState, Stage
 from lamplighter.domain.runs.verdict import (
@@ -274,7 +275,7 @@ class AgentRuns:
         took = None if started is None else self.clock.now() - started
         ending = replace(finalizing.ending_of(verdict), exit_code=seen.exit_status, output_tail=tail, duration=took)
         if isinstance(verdict, Fail) and verdict.reason in _BY_OUTPUT:
-            explained = await self.logins.explained(row, ending, tail, heard)
+            explained = _with_last_words(await self.logins.explained(row, ending, tail, heard))
             return replied(explained) if is_free(row) else explained
         return ending
 
@@ -414,6 +415,14 @@ def _known(tx: Tx, run: str) -> tuple[Run | None, transcripts.Reached]:
 
 _BY_OUTPUT = frozenset({"no_completion", *TroubleKind})
 """Reasons of a failure that the program's output may explain better."""
+
+
+def _with_last_words(ending: review.Ending) -> review.Ending:
+    """With the last line that a failed program wrote, where that is words and not a record of its stream."""
+    said = last_line(ending.output_tail)
+    if ending.reason != "no_completion" or not ending.exit_code or not said or said.startswith(("{", "[")):
+        return ending
+    return replace(ending, error=f"{ending.error} It wrote last: {said}")
 
 
 class StillOpen(Unavailable):
