@@ -201,6 +201,8 @@ def fix(item: InboxItem) -> str:  # noqa: C901, PLR0911  a table of kinds
         case Kind.NEEDS_HUMAN:
             answer, resolve = f"answer {item.last_run} TEXT", f"resolve {item.last_run} --outcome succeeded"
             return f"lamp run {answer if item.facts.get('answerable') else resolve}"
+        case Kind.FAILED if item.facts.get("reason") == "login":
+            return "lamp login list"  # it says how to sign in; a retry would only be held for it
         case Kind.FAILED | Kind.TIMED_OUT | Kind.SKIPPED:
             return f"lamp run retry {item.last_run}"
         case Kind.QUARANTINED:

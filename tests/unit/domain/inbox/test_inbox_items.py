@@ -93,6 +93,10 @@ def test_an_agent_that_asks_can_be_answered() -> None:
     assert fix(one) == "lamp run answer run_1 TEXT"
 
 
+def test_a_refused_login_leads_to_how_one_signs_in() -> None:
+    assert fix(item(Kind.FAILED, reason="login")) == "lamp login list"
+
+
 def test_every_kind_is_said() -> None:
     assert {one.kind for one, _, _ in CASES} == set(Kind)
 
