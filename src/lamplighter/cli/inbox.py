@@ -19,14 +19,31 @@ COLUMNS = {
     "CLAIMED BY": Col("claimed_by", spare=2),
 }  # fmt: skip
 
+SETTLED_COLUMNS = {
+    "ITEM": Col("id", "word"), "SETTLED": Col("settled_at", "when"), "WHAT": Col("sentence", wraps=True),
+    "HOW": Col("how", below=True), "BY": Col("settled_by", spare=2),
+}  # fmt: skip
+
 
 def _list(items: "list[ItemView]", ask: "ListInbox") -> None:
+    if ask.state.value == "settled":
+        _list_settled(items)
+        return
     rows = [
         {"id": item.id, "last_at": item.last_at, "sentence": _asked(item),
          "fix": output.command(words.shortened(item.fix)), "claimed_by": item.claimed_by}
         for item in items
     ]  # fmt: skip
     output.table(rows, COLUMNS, empty=_EMPTY[ask.state.value])
+
+
+def _list_settled(items: "list[ItemView]") -> None:
+    rows = [
+        {"id": item.id, "settled_at": item.settled_at, "sentence": item.sentence, "settled_by": item.settled_by,
+         "how": f"{item.settled_how}: {item.settled_why}" if item.settled_why else item.settled_how}
+        for item in items
+    ]  # fmt: skip
+    output.table(rows, SETTLED_COLUMNS, empty=_EMPTY["settled"])
 
 
 def _asked(item: "ItemView") -> str:

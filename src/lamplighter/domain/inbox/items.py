@@ -168,7 +168,8 @@ def sentence(item: InboxItem) -> str:  # noqa: C901, PLR0911, PLR0912  a table o
             return f"A run of {name} ended and asks for a person."
         case Kind.FAILED:
             reason = f" ({_spoken(told['reason'])})" if told.get("reason") else ""
-            return _ended(f"{name} failed{_times(item.count)}{reason}{why}")
+            is_said = told.get("error") == f"exit code {str(told.get('reason', '')).removeprefix('exit_')}"
+            return _ended(f"{name} failed{_times(item.count)}{reason}{'' if is_said else why}")
         case Kind.TIMED_OUT:
             return _ended(f"{name} ran out of time{_times(item.count)}{why}")
         case Kind.SKIPPED:

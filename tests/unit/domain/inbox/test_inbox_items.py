@@ -93,6 +93,11 @@ def test_an_agent_that_asks_can_be_answered() -> None:
     assert fix(one) == "lamp run answer run_1 TEXT"
 
 
+def test_an_exit_code_that_is_all_that_is_known_is_said_once() -> None:
+    once, other = (item(Kind.FAILED, reason="exit_4", error=f"exit code {code}") for code in (4, 14))
+    assert (sentence(once), sentence(other)) == ("nightly failed (exit 4).", "nightly failed (exit 4): exit code 14.")
+
+
 def test_a_refused_login_leads_to_how_one_signs_in() -> None:
     assert fix(item(Kind.FAILED, reason="login")) == "lamp login list"
 
