@@ -84,7 +84,7 @@ def test_a_run_is_explained_in_sentences_a_line_each(city: Path) -> None:
     (city / "second").touch()
     here("--city", str(city), "automation", "run", "stubborn", "--wait")
     lines = here("--city", str(city), "run", "explain", "last").out.splitlines()
-    assert lines[1].startswith("It was taken up in ")
+    assert lines[1].startswith("It was taken up ")
     assert lines[-1].startswith("It has succeeded")
 
 
