@@ -122,7 +122,7 @@ def tested(name: str, python: str, *arguments: str, **variables: str) -> Group:
     if status and not group.failed:
         group.failed = 1
     if 0 < group.failed == len(failures := last_failed(cache)) <= AGAIN_AT_MOST:
-        try_again(group, failures, [*command, "--basetemp", f"{files}/again", "-p", "no:xdist"], variables)
+        try_again(group, failures, [*command, "--basetemp", f"{files}/again", "-n", "0"], variables)
     group.seconds = time.monotonic() - began
     if group.failed:
         print(f"The files of this group are kept in {files}.", flush=True)

@@ -140,7 +140,7 @@ def test_without_a_node_that_holds_it_a_run_waits_and_doctor_says_for_what(
     define(lamp, "where", "pwd", "--rig", "web")
     run = fire(lamp, "where:rig:web")
     told = lamp("doctor")
-    assert "Node barn (rigs web) is lost." in told.stdout
+    assert "Node barn (rig web) is lost." in told.stdout
     assert "1 item waits for rig web" in told.stdout
     start(processes, environment, other, *held)
     wait_until(town, has_ended(run))
