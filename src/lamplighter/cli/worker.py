@@ -35,7 +35,7 @@ def worker(rigs: tuple[str, ...], name: str | None) -> None:
             shown = {"city": report.city, "root": str(report.root), "store": report.store}
             output.record(shown | {"node": node.name, "rigs": list(node.rigs)}, "")
             return
-        holds = f"rigs {', '.join(node.rigs)}" if node.rigs else "no rigs"
+        holds = f"{'rig' if len(node.rigs) == 1 else 'rigs'} {', '.join(node.rigs)}" if node.rigs else "no rigs"
         lit = click.style("A worker is at work", fg="yellow", bold=True)
         click.echo(f"{lit} for city `{report.city}` ({report.root}): node `{node.name}`, {holds}.")
         click.echo(f"Store: {report.store}")
