@@ -361,6 +361,8 @@ def test_what_is_new_waits_while_one_reads_and_keys_can_be_switched_off(page: Pa
     assert page.url.endswith("/runs")
     page.keyboard.press("?")
     page.get_by_role("button", name="Switch single keys on").click()
+    expect(page.get_by_text("Single keys work again.")).to_be_visible()
+    expect(page.locator("#freshness.live")).to_be_visible()
     page.keyboard.press("j")
     expect(page.locator("[data-row].at")).to_have_count(1)
 
