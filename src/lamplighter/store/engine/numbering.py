@@ -4,11 +4,12 @@ from lamplighter.store.engine.db import Db
 
 # The lock lasts to the end of this short transaction; the update sees all that was numbered under it before.
 NUMBER_LOCK = "SELECT pg_advisory_xact_lock(5267, 1)"
+# Materialized: a plan may read `numbered` once for each row of events, and each reading would take new numbers.
 NUMBER = """
-    UPDATE events SET seq = numbered.seq FROM (
+    WITH numbered AS MATERIALIZED (
         SELECT id, nextval('events_seq') AS seq FROM (
-            SELECT id FROM events WHERE seq IS NULL ORDER BY id LIMIT :limit) AS waiting) AS numbered
-    WHERE events.id = numbered.id"""
+            SELECT id FROM events WHERE seq IS NULL ORDER BY id LIMIT :limit) AS waiting)
+    UPDATE events SET seq = numbered.seq FROM numbered WHERE events.id = numbered.id"""
 
 
 def number_committed(db: Db, *, limit: int = 5000) -> int:
