@@ -1,4 +1,4 @@
-"""Committed events on PostgreSQL get consecutive numbers in the order they were written, whatever plan the server chooses."""
+"""Committed events on PostgreSQL get consecutive numbers as they were written, whatever plan the server chooses."""
 
 import psycopg
 
