@@ -38,3 +38,12 @@ def test_the_demo_says_when_its_schedule_comes(tmp_path: Path, held: str) -> Non
         assert "bell" not in line, "what waits for an event has no time"
     else:
         assert line == "Next:  nothing, until `lamp resume`"
+
+
+def test_the_doctor_has_no_advice_about_what_the_demo_declares(tmp_path: Path) -> None:
+    root = tmp_path / "demo"
+    assert here("init", str(root), "--demo").code == 0
+    assert here("automation", "list", "--city", str(root)).code == 0, "which takes its files into the store"
+    found = here("doctor", "--city", str(root), "--json").json
+    about_the_machine = ("controller", "disk", "programs")
+    assert [one for one in found if one["level"] != "ok" and one["check"] not in about_the_machine] == []
