@@ -21,6 +21,7 @@ FLAGS = (
 )  # fmt: skip
 PATIENCE_MS = 90_000
 AGENT = "sh -c 'echo ready; while read line; do echo heard $line; done'"
+ASKER = "sh -c 'echo rm -rf build; echo -n \\\"Delete it? (y/n) \\\"; read line; echo said $line; exec sleep 999'"
 CITY = f"""
 [workspace]
 name = "town"
@@ -39,6 +40,10 @@ command = "cat > told.json"
 [[agents]]
 name = "watchman"
 start_command = "{AGENT}"
+
+[[agents]]
+name = "asker"
+start_command = "{ASKER}"
 """
 
 

@@ -11,7 +11,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 PAGES = ["/", "/inbox", "/inbox/focus", "/runs", "/bulk", "/automations", "/automations/new", "/automations/new/own",
          "/automations/quick", "/automations/quick/edit",
-         "/agents", "/agents/watchman", "/calendar", "/events", "/beads", "/deliveries", "/nodes", "/settings",
+         "/agents", "/agents/watchman", "/calendar", "/cost", "/events", "/beads", "/deliveries", "/nodes", "/settings",
          "/settings/people", "/settings/audit", "/search"]  # fmt: skip
 STILL = {
     "/automations/new",
@@ -183,6 +183,16 @@ def test_pages_of_one_automation_and_one_agent_say_why_and_let_one_act(page: Pag
     expect(page.get_by_text("in the middle of what it does")).to_be_visible()
     page.get_by_role("button", name="Restart now").click()
     expect(page.get_by_text("Restarted: a fresh session runs.")).to_be_visible()
+
+
+def test_what_an_agent_asks_in_its_terminal_is_answered_by_a_button(page: Page) -> None:
+    page.goto("/agents/asker")
+    expect(page.locator("#head .state")).to_have_text("needs you")
+    expect(page.locator("#head blockquote")).to_have_text("rm -rf build Delete it? (y/n)")
+    page.get_by_role("button", name="No", exact=True).click()
+    expect(page.get_by_text("Answered asker: No")).to_be_visible()
+    expect(page.locator("#screen")).to_contain_text("said n")
+    expect(page.locator("#head .state")).to_have_text("running")
 
 
 def test_without_script_pages_read_and_buttons_work(
@@ -385,6 +395,14 @@ def test_an_automation_is_made_in_the_editor_which_says_what_it_would_be_as_one_
     expect(preview).to_contain_text("Right as it is")
     expect(preview.locator("tr").first).to_contain_text("07:30")
     assert line.evaluate("one => one === document.activeElement")  # what one types in stays
+    page.get_by_text("Overlap and times that were missed").click()
+    page.get_by_label("First ask a command").fill("echo nothing to sweep; exit 75")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator("#tried")).to_contain_text("Nothing to do: the run would be skipped.")
+    expect(page.locator("#tried pre")).to_have_text("nothing to sweep")
+    expect(page.locator("#freshness.live")).to_be_visible()  # it is refreshed from the editor's address
+    page.get_by_text("Overlap and times that were missed").click()
+    page.get_by_label("First ask a command").fill("")
     page.get_by_role("button", name="Create").click()
     page.wait_for_url("**/automations/sweep-street")
     page.get_by_role("button", name="Run now").click()
@@ -447,3 +465,7 @@ def test_a_delivery_leads_to_its_run_and_back_and_is_judged_again(page: Page, to
     page.get_by_role("button", name="Have it judged again").click()
     expect(page.get_by_text("It is judged again")).to_be_visible()
     expect(page.locator("#verdicts tbody tr")).to_have_count(1)
+    page.goto("/automations/ring")
+    expect(page.locator(".hook")).to_contain_text(f"{town.url}/hooks/bell")
+    page.get_by_role("button", name="Send a test").click()
+    expect(page.get_by_text("bell took a signed test, which fires nothing.")).to_be_visible()

@@ -99,6 +99,9 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "automation preview --rig": _with("automation preview {n} --exec true --manual", "--rig nowhere"),
     "automation preview --of": _with("automation preview {n} --timeout 9s", "--of stored"),
     "automation preview --count": _with("automation preview {n} --exec true --cooldown 1h", "--count 1"),
+    "automation test --rig": _with("automation test rigged", WEB),
+    "automation test --set": _with("automation test stored", "--set nonsense=1"),
+    "automation source --rig": _with("automation source rigged", WEB),
     "automation export --rig": _with("automation export rigged", WEB),
     "automation export --to": (
         "automation export stored", "automation export stored --to {root}/{n}",
@@ -368,6 +371,7 @@ ELSEWHERE: dict[str, str] = {
     "daemon start --within": "cli/test_first_hour.py",
     "daemon stop --within": "cli/test_commands.py",
     "daemon install --print": "cli/test_service_reload.py",
+    "agent answer --question": "daemon/test_agent_operations.py",
     "agent let-go --viewer": "web/test_terminal.py",
     "cost --automation": "services/test_rollups.py",
     "cost --days": "services/test_rollups.py",
