@@ -81,6 +81,7 @@ def addresses(town: Town) -> dict[str, str]:
         "deliveries": "/deliveries",
         "delivery": f"/deliveries/{delivery}",
         "nodes": "/nodes",
+        "cost": "/cost",
         "bulk": "/bulk",
         "bulk-action": f"/bulk/{bulk}",
         "settings": "/settings",

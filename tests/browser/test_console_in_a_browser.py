@@ -22,6 +22,8 @@ STILL = {
     "/settings/people",
 }
 """Pages on which nothing but the frame is live."""
+SIDE_BY_SIDE = 6
+"""So many pages wait at once for what each of them says."""
 POLICY = "default-src 'none'; script-src 'self'"
 
 
@@ -173,6 +175,8 @@ def test_themes_follow_the_system_and_the_choice(page: Page) -> None:
 def test_pages_of_one_automation_and_one_agent_say_why_and_let_one_act(page: Page) -> None:
     page.goto("/automations/quick")
     expect(page.locator("#why li").first).to_be_visible()
+    page.goto("/agents")
+    expect(page.locator(".card", has_text="watchman").locator(".says")).to_have_text("ready")
     page.goto("/agents/watchman")
     expect(page.locator("#head .state")).to_have_text("running")
     expect(page.locator("#screen")).to_contain_text("ready")
@@ -217,22 +221,26 @@ def test_without_script_pages_read_and_buttons_work(
 
 
 def test_when_the_server_answers_503_no_open_page_looks_healthy(context: BrowserContext, town: Town) -> None:
-    page = Watched(town.url).watch(context.new_page())
-
     def refuse(route: Route) -> None:
         route.fulfill(status=503, body="away")
 
-    for path in PAGES:
-        if path in STILL:
-            continue
-        page.goto(path)
+    live = [path for path in PAGES if path not in STILL]
+    for start_at in range(0, len(live), SIDE_BY_SIDE):
+        opened = {path: Watched(town.url).watch(context.new_page()) for path in live[start_at:][:SIDE_BY_SIDE]}
+        for path, page in opened.items():
+            page.goto(path)
+        for page in opened.values():
+            expect(page.locator("#freshness.live")).to_be_visible()
+        context.route("**/*", refuse)
+        for page in opened.values():
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it looks again
+        for page in opened.values():
+            expect(page.locator("#freshness.lost")).to_contain_text("unavailable")
+            expect(page.locator("body.stale")).to_have_count(1)
+        context.unroute("**/*")
         expect(page.locator("#freshness.live")).to_be_visible()
-        page.route("**/*", refuse)
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it looks again
-        expect(page.locator("#freshness.lost")).to_contain_text("unavailable")
-        expect(page.locator("body.stale")).to_have_count(1)
-        page.unroute("**/*")
-    expect(page.locator("#freshness.live")).to_be_visible()
+        for page in opened.values():
+            page.close()
 
 
 def test_a_lost_connection_is_told_and_what_was_missed_appears_when_it_is_back(

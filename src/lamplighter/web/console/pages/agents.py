@@ -35,6 +35,7 @@ from lamplighter.services.beads.queries import ListBeads
 from lamplighter.services.inbox.queries import LIST as INBOX
 from lamplighter.services.inbox.queries import ListInbox
 from lamplighter.services.operation import Operation
+from lamplighter.web.console import words
 from lamplighter.web.console.ansi import lines_of
 from lamplighter.web.console.visit import HEADERS, HERE, Page, Visit, back, own_path, together
 from lamplighter.web.server import sockets_are_there
@@ -43,6 +44,9 @@ LINES = 200
 HELD = 500
 """So many of the beads in progress are looked at for those that agents hold."""
 HELD_SHOWN = 5
+SCREENS = 12
+"""So many of the agents that run are shown with the last line of their screen."""
+LAST_LINES = 12
 ALIVE = frozenset({"running", "draining", "starting"})
 ACTIONS: Mapping[str, tuple[Operation[Any, Any], Callable[[str], Any], str]] = {
     "drain": (DRAIN, DrainAgent, "Asked to finish; it gets a fresh session when it has."),
@@ -69,8 +73,11 @@ async def agents(visit: Visit) -> Response:
         visit.ask(INBOX, ListInbox(kind=Kind.WAITING, limit=HELD)), visit.look(),
     )  # fmt: skip
     held = {} if beads.error else {one.assignee: one for one in reversed(beads.value) if one.assignee}
+    living = [one.name for one in found.found or () if one.state in ALIVE][:SCREENS]
+    screens = await together(*(visit.ask(PEEK, PeekAgent(name, LAST_LINES)) for name in living))
+    says = {name: words.last_line(one.value.output) for name, one in zip(living, screens, strict=True) if one.found}
     return await visit.page(
-        "agents.html", found=found, rigs=[] if found.error else by_rig(found.value), held=held,
+        "agents.html", found=found, says=says, rigs=[] if found.error else by_rig(found.value), held=held,
         asking={one.subject: one for one in asking.found or ()}, asking_error=asking.error,
     )  # fmt: skip
 
