@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 from automation_city import City
-from test_pipeline_cases import AGENT
+from test_pipeline_cases import AGENT, ready, take
 
 from lamplighter.domain.runs.model import Run, RunState
-from lamplighter.domain.sessions.logins import Login, LoginKey, LoginState
+from lamplighter.domain.sessions.logins import Login, LoginKey, LoginState, Wait
+from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.records import changed
 from lamplighter.services import logins
 from lamplighter.services.logins import FORGOTTEN_AFTER, NOTED_EVERY
+from lamplighter.services.runs import executing, review
+from lamplighter.services.runs.bounds import HELD
 
 HOME = "/home/ada"
 KEY = LoginKey("here", "claude", HOME)
@@ -130,3 +133,35 @@ def test_a_login_that_nobody_uses_is_forgotten(city: City) -> None:
     put(city, LoginState.WORKS, looked_at=now)
     assert city.run(logins.prune, now=now + FORGOTTEN_AFTER) == 0
     assert city.run(logins.prune, now=now + FORGOTTEN_AFTER + SECOND) == 1
+
+
+def test_a_run_that_waits_for_a_login_says_once_for_which_and_until_when_and_loses_no_time_by_it(city: City) -> None:
+    city.add("sweep", agent=AGENT)
+    run = city.run_now("sweep").run
+    item = ready(city, run)
+    now, later = city.clock.now(), city.clock.now() + timedelta(hours=3)
+    refused = Login(KEY, LoginState.REFUSED, now, detail="Sign in.")
+    limited = Login(KEY, LoginState.LIMITED, now, model="big", until=now + NOTED_EVERY, detail="Too much.")
+
+    def held(why: Login) -> list[Mapping[str, Any]]:
+        nonlocal item
+        city.run(executing.hold, item, Wait(now + SECOND, why), later, ctx=city.context)
+        row = city.get(run)
+        assert (row.state, row.reason, row.error, row.deadline_at) == (
+            RunState.READY, why.state.value, why.detail, later,
+        )  # fmt: skip
+        assert row.lifts_at == (why.until or now + SECOND)
+        assert city.run(lambda tx: tx.outbox.lock(item.id)).due_at == now + SECOND
+        city.advance(seconds=2)
+        item = take(city, run, "enqueue_execute")
+        return [event["data"] for event in city.shown(run)["events"] if event["type"] == HELD]
+
+    told = {"reason": "login", "preset": "claude", "home": HOME}
+    assert held(refused) == [told]
+    assert held(refused) == [told]
+    until = {"reason": "provider_limit", "until": rfc3339(now + NOTED_EVERY)}
+    assert held(limited) == [told, told | until]
+    city.run(review.cancel, run, ctx=city.context)
+    city.run(executing.hold, item, Wait(now, refused), later, ctx=city.context)
+    assert city.get(run).state is RunState.CANCELED
+    assert city.run(lambda tx: tx.outbox.lock(item.id)).state == "done"
