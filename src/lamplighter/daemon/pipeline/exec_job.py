@@ -12,7 +12,6 @@ from lamplighter.daemon.pipeline.slots import Slots
 from lamplighter.domain.automations.decisions import SkipReason
 from lamplighter.domain.automations.model import Automation, Exec, time_limit
 from lamplighter.domain.automations.policies import VERIFY_TIMEOUT
-from lamplighter.domain.runs import tracing
 from lamplighter.domain.runs.job import Began, Message, Over, RunEnded, StepDone, ToldToStop
 from lamplighter.domain.runs.model import RunState, Stage
 from lamplighter.domain.runs.verify import Checked
@@ -181,7 +180,7 @@ class ExecSteps:
         own = await self.active.secrets.opened(automation.policies.env)
         env = (
             self.active.env_of(row.rig)
-            | tracing.variables(trigger)
+            | self.active.handed(row.id, trigger or {})
             | own
             | {
                 "LAMP_RUN_ID": row.id,
