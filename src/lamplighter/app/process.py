@@ -89,6 +89,8 @@ class Started:
     """Makes a link to the console that signs a browser in, once."""
     port: int
     """The configured one of the API."""
+    port_before: int | None
+    """The one that the API had last."""
     api: str | None
 
 
@@ -289,8 +291,9 @@ class _Process:
             return link_to(console or "", host.sign_in_link(owner_named(self._settings.actor))[0])
 
         return controller, Started(
-            self._paths, config, str(place), member.took_over, peek, console, sign_in, api.port, self._http.url
-        )
+            self._paths, config, str(place), member.took_over, peek, console, sign_in, api.port,
+            self._http.port_before, self._http.url,
+        )  # fmt: skip
 
     def _begin_on(self, place: Place) -> str | None:
         """Migrate the database and record that it is in use; returns what to tell if the history is in another one.

@@ -76,7 +76,7 @@ def of_run(tx: Tx, fingerprint: str, how: str, *, ctx: Context) -> None:
     if left is None:
         settle(tx, item, how, ctx=ctx)
     else:
-        tx.inbox.save(refreshed(item, left))
+        tx.inbox.save(refreshed(tx, item, left))
 
 
 def _of_subject(tx: Tx, subject: str, kinds: list[str], how: str, ctx: Context) -> None:
@@ -95,9 +95,12 @@ def covered(tx: Tx, fingerprint: str) -> int:
     return -1 if until is None else until
 
 
-def refreshed(item: InboxItem, found: Folded) -> InboxItem:
+def refreshed(tx: Tx, item: InboxItem, found: Folded) -> InboxItem:
+    """The item as its runs are now; what it says is what the last of them said."""
+    last = None if found.last_run == item.last_run else tx.runs.get(found.last_run)
+    facts = item.facts if last is None else needs.facts_of(last)
     return changed(
-        item, count=found.count, first_at=found.first_at, last_at=found.last_at, last_run=found.last_run
+        item, facts=facts, count=found.count, first_at=found.first_at, last_at=found.last_at, last_run=found.last_run
     )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def settle_over(tx: Tx, after: str, *, ctx: Context) -> Swept:
             settling.settle(tx, locked, how, ctx=ctx)
             settled += 1
         elif counted is not None:
-            now = settling.refreshed(locked, counted)
+            now = settling.refreshed(tx, locked, counted)
             tx.inbox.save(changed(now, told="") if now.count > locked.count else now)  # some are told by count
     return Swept(settled=settled, last=found[-1].fingerprint if len(found) == AT_ONCE else None)
 
@@ -92,7 +92,7 @@ def settle_over(tx: Tx, after: str, *, ctx: Context) -> Swept:
 def _counted(tx: Tx, item: InboxItem) -> Folded | None:
     """None if nothing changed."""
     found = settling.folded(tx, item) if item.of_runs else None
-    if found is None or settling.refreshed(item, found) == item:
+    if found is None or settling.refreshed(tx, item, found) == item:
         return None
     return found
 
