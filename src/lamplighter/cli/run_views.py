@@ -217,9 +217,9 @@ def state_shown(run: "RunView") -> str:
 
 
 def _in_a_word(run: "RunView") -> str:
-    """Why it ended so; of a success how it is known; of one that goes on, where."""
+    """Why it ended so; of a success how it is known; of one that goes on, in which run."""
     if run.continued_by is not None:
-        return f"goes on in {words.short_id(run.continued_by)}"
+        return f"see {words.short_id(run.continued_by)}"
     if run.waits_for is not None:
         return f"waits: {run.waits_for}"
     return words.reason(run.reason, run.state) or (run.grade.value if run.grade is not None else "")

@@ -41,6 +41,16 @@ def judgement(run: Run, *, tried_again: bool) -> str | None:
     return _fingerprint(run) if _is_stuck(run) else None
 
 
+def open_of_run(tx: Tx, run: Run, *, ctx: Context) -> bool:
+    """Open an item for an ended run that was judged; False if it needs nobody."""
+    if not run.fingerprint:
+        return False
+    need = None if tx.inbox.has_opened(run.fingerprint) else of_run(run)
+    if need is not None:
+        open_item(tx, need, ctx=ctx)
+    return True
+
+
 def of_run(run: Run) -> Need | None:
     """None if it needs nobody."""
     if not run.fingerprint:

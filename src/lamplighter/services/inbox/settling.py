@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from lamplighter.domain.inbox.items import OF_FAILURES, Folded, InboxItem, Kind, State
+from lamplighter.domain.inbox.items import OF_FAILURES, Folded, InboxItem, Kind, Need, State
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.records import changed
 from lamplighter.services.context import Context
@@ -104,6 +104,25 @@ def refreshed(tx: Tx, item: InboxItem, found: Folded) -> InboxItem:
     )  # fmt: skip
 
 
+def recounted(tx: Tx, item: InboxItem) -> InboxItem:
+    """The item as what it stands for is now, be it runs or work that was given up; itself if none of that is left."""
+    if item.of_runs:
+        found = folded(tx, item)
+        return item if found is None else refreshed(tx, item, found)
+    if item.kind is Kind.OUTBOX:
+        left = [need for need in _given_up(tx) if need.fingerprint == item.fingerprint]
+        if left:
+            first, last = min(left, key=_began), max(left, key=_began)
+            return changed(
+                item, facts=last.facts, count=len(left), first_at=first.at, last_at=last.at, last_run=last.run
+            )  # fmt: skip
+    return item
+
+
+def _began(need: Need) -> datetime:
+    return need.at
+
+
 def over(tx: Tx, item: InboxItem, now: datetime) -> str | None:
     """How an open item has come to its end; None while a person is still needed.
 
@@ -120,15 +139,15 @@ def over(tx: Tx, item: InboxItem, now: datetime) -> str | None:
             until = tx.agents.quarantine(SessionName(str(item.facts.get("session"))))
             return "lifted" if until is None or until + RELIT_FOR <= now else None
         case Kind.OUTBOX:
-            return None if item.fingerprint in failed_items(tx) else "delivered"
+            return None if any(need.fingerprint == item.fingerprint for need in _given_up(tx)) else "delivered"
         case Kind.CONFIG | Kind.DESTINATION | Kind.WAITING:
             return None
 
 
-def failed_items(tx: Tx) -> set[str]:
-    """The fingerprints of what stands in the outbox as given up."""
+def _given_up(tx: Tx) -> list[Need]:
+    """What stands in the outbox as given up, and needs a person."""
     found = (needs.given_up(one.item, one.settled_at) for one in tx.outbox.given_up())
-    return {need.fingerprint for need in found if need is not None}
+    return [need for need in found if need is not None]
 
 
 def _failure_over(tx: Tx, item: InboxItem) -> str | None:
