@@ -138,7 +138,10 @@ def test_a_backup_and_a_restore_that_find_no_room_name_their_place_and_leave_not
     small = tmp_path / "small"
     small.mkdir()
     done = subprocess.run(
-        [*namespace(), "sh", "-c", TO_A_SMALL_DISK, "sh", str(small), sys.executable, str(city), str(tmp_path / "kept")],
+        [
+            *namespace(), "sh", "-c", TO_A_SMALL_DISK, "sh", str(small), sys.executable, str(city),
+            str(tmp_path / "kept"),
+        ],
         env=environment, check=False, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done
