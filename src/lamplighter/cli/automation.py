@@ -11,6 +11,7 @@ from lamplighter.cli.automation_asking import completed, with_mode
 from lamplighter.cli.automation_options import definition_of, definition_options, whole_path
 from lamplighter.cli.automation_views import (
     listed,
+    listed_pins,
     show_times,
     show_trial,
     shown,
@@ -18,7 +19,9 @@ from lamplighter.cli.automation_views import (
     shown_history,
     shown_notes,
     tell_deleted,
+    tell_pinned,
     tell_suspension,
+    tell_unpinned,
     tells,
 )
 from lamplighter.cli.completing import names
@@ -42,6 +45,7 @@ automation = Subject(
         "list": listed, "show": shown, "next": show_times, "explain": output.sentences, "history": shown_history,
         "enable": tells("Enabled"), "disable": tells("Disabled"), "suspend": tell_suspension, "resume": tell_suspension,
         "delete": tell_deleted, "notes": shown_notes, "cursor": shown_cursor,
+        "pin": tell_pinned, "unpin": tell_unpinned, "pins": listed_pins,
     },
 )  # fmt: skip
 
