@@ -378,6 +378,8 @@ CALLS: dict[str, Call] = {
     "automations.save": lambda tx, _: tx.automations.save(replace(tx.automations.page()[0], failures=7)),
     "automations.get": lambda tx, _: tx.automations.get(_id(tx, "often")),
     "automations.lock": lambda tx, _: tx.automations.lock(_id(tx, "often")),
+    "automations.is_there": lambda tx, _: tx.automations.is_there("often"),
+    "automations.naming": lambda tx, _: tx.automations.naming("manual"),
     "automations.named": lambda tx, _: tx.automations.named("often"),
     "automations.lock_named": lambda tx, _: tx.automations.lock_named("often"),
     "automations.some": lambda tx, _: tx.automations.some([_id(tx, "often"), _id(tx, "daily")]),
@@ -428,6 +430,8 @@ CALLS: dict[str, Call] = {
     "cities.lock": lambda tx, _: tx.cities.lock(),
     "cities.take_control": lambda tx, k: tx.cities.take_control("own_1", expected=0, now=k.later),
     "cities.drop_control": lambda tx, _: tx.cities.drop_control("own_0"),
+    "cities.trace": lambda tx, _: tx.cities.trace(1, expected=None),
+    "cities.traced": lambda tx, _: tx.cities.traced(),
     "cities.pause": lambda tx, k: tx.cities.pause("ada", k.later),
     "cities.scanned": lambda tx, _: tx.cities.scanned(9999),
     "configurations.put": lambda tx, k: tx.configurations.put(
@@ -673,6 +677,7 @@ CALLS: dict[str, Call] = {
     "inbox.open": lambda tx, k: tx.inbox.open(_new_item("new", k.later)),
     "inbox.open_left_out": _open_anew,
     "inbox.save": lambda tx, _: tx.inbox.save(replace(_item(tx), count=9)),
+    "inbox.has_opened": lambda tx, k: tx.inbox.has_opened(_alike(tx, k)),
     "inbox.get": lambda tx, _: tx.inbox.get(_item(tx).id),
     "inbox.lock": lambda tx, _: tx.inbox.lock(_item(tx).id),
     "inbox.named": lambda tx, _: tx.inbox.named("inb_"),
@@ -800,6 +805,7 @@ CALLS: dict[str, Call] = {
     "triggers.of_some": lambda tx, _: tx.triggers.of_some([_id(tx, "often"), _id(tx, "daily")]),
     "triggers.remove": lambda tx, _: tx.triggers.remove(tx.triggers.of(_id(tx, "often"))[0]),
     "triggers.all": lambda tx, _: tx.triggers.all(),
+    "clock_moves.database_time": lambda tx, _: tx.clock_moves.database_time() is None,  # it is never the same twice
     "clock_moves.latest_firing": lambda tx, _: tx.clock_moves.latest_firing(),
     "clock_moves.move_back": lambda tx, k: tx.clock_moves.move_back(timedelta(hours=1), k.later),
     "triggers.due": lambda tx, k: tx.triggers.due(k.later, limit=99),
