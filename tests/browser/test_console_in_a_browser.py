@@ -10,13 +10,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 expect.set_options(timeout=PATIENCE_MS)
 
 PAGES = ["/", "/inbox", "/inbox/focus", "/runs", "/bulk", "/automations", "/automations/new", "/automations/new/own",
-         "/automations/quick", "/automations/quick/edit",
+         "/automations/quick", "/automations/quick/edit", "/automations/filed", "/automations/filed/edit",
          "/agents", "/agents/watchman", "/calendar", "/cost", "/events", "/beads", "/deliveries", "/nodes", "/settings",
          "/settings/people", "/settings/audit", "/search"]  # fmt: skip
 STILL = {
     "/automations/new",
     "/automations/new/own",
     "/automations/quick/edit",
+    "/automations/filed/edit",
     "/inbox/focus",
     "/search",
     "/settings/people",
@@ -189,7 +190,12 @@ def test_pages_of_one_automation_and_one_agent_say_why_and_let_one_act(page: Pag
     expect(page.get_by_text("Restarted: a fresh session runs.")).to_be_visible()
 
 
-def test_what_an_agent_asks_in_its_terminal_is_answered_by_a_button(page: Page) -> None:
+def test_what_an_agent_asks_in_its_terminal_is_answered_by_a_button(page: Page, town: Town) -> None:
+    town.release("ask")
+    for _ in range(600):
+        if town.read("/agents/asker/question")["question"]:
+            break
+        page.wait_for_timeout(100)
     page.goto("/agents/asker")
     expect(page.locator("#head .state")).to_have_text("needs you")
     expect(page.locator("#head blockquote")).to_have_text("rm -rf build Delete it? (y/n)")
