@@ -244,6 +244,16 @@ def test_the_time_at_which_a_limit_is_lifted_is_read(text: str) -> None:
     assert reset_time(text, NOW, BERLIN) == RESETS[text]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["resets at 0001-01-01T00:00:00", "resets at 0001-01-01T00:00:00+14:00", "resets at 9999-12-31T23:59:59-12:00",
+     "resets Dec 31, 9999 11:59 PM", "try again in " + "9" * 400 + " days"],
+)  # fmt: skip
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+def test_a_time_at_the_end_of_all_times_is_none(text: str, zone: str) -> None:
+    assert reset_time(text, NOW, ZoneInfo(zone)) is None
+
+
 @pytest.mark.parametrize("number", [401, 429])
 def test_the_digits_of_a_status_in_a_path_or_a_version_are_none(number: int) -> None:
     for said in (

@@ -158,6 +158,7 @@ class AgentRuns:
         if plan.preset.has_mcp:
             await self.tools_ready()
         tell, where = await self.store.read(turns.to_tell, row, plan.preset), self.api_url()
+        env = {**self.active.handed(row.id, tell.trigger), **env}
         order = RunOrder(
             row.id, row.automation, plan, tell.trigger, place.work_dir, where, tell.turn, tell.notes, tell.cursor, env
         )
