@@ -77,9 +77,13 @@ async def test_living_ones_are_listed_and_ended_ones_where_that_is_asked_for(cit
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("ses_1", "ses_1"), ("s-2", "ses_2"), ("ses_3", "ses_3"), ("s-4", "ses_4")]
-)
-async def test_one_is_found_by_its_id_or_its_name(city: City, host: Any, name: str, found: str) -> None:
+    ("name", "found"),
+    [
+        ("ses_1", "ses_1"), ("s-2", "ses_2"), ("ses_3", "ses_3"), ("s-4", "ses_4"), ("mayor", "ses_1"),
+        ("coder", "ses_4"),
+    ],
+)  # fmt: skip
+async def test_one_is_found_by_its_id_its_name_or_its_agent(city: City, host: Any, name: str, found: str) -> None:
     assert (await sessions.show_session(host, sessions.ShowSession(name), city.context)).id == found
 
 
@@ -94,6 +98,8 @@ async def test_a_destination_is_subscribed_to_a_session_by_name_and_not_any_more
         await subscriptions.subscribe(host, subscriptions.Subscribe("s-3", "team"), city.context)
     with pytest.raises(NotFound):
         await subscriptions.subscribe(host, subscriptions.Subscribe("run_" + "0" * 26, "team"), city.context)
+    of_agent = await subscriptions.subscribe(host, subscriptions.Subscribe("mayor", "team"), city.context)
+    assert of_agent.session == "ses_1"
     for was in (True, False):
         done = await subscriptions.unsubscribe(host, subscriptions.Unsubscribe("s-1", "team"), city.context)
         assert (done.session, done.was_subscribed) == ("ses_1", was)

@@ -1,4 +1,4 @@
-"""What of a session's output is recorded at once, and what waits until it is complete."""
+"""What of a session's output is recorded at once, what waits until it is complete, and how people read it."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -14,7 +14,8 @@ from lamplighter.domain.sessions.presets.lines import plain
 from lamplighter.domain.sessions.transcript import Parsed, Text
 from lamplighter.kit.clock import SystemClock
 from lamplighter.ports.sessions import Output, SessionProvider
-from lamplighter.services.runs.transcripts import Batch
+from lamplighter.services.runs.transcripts import Batch, told
+from lamplighter.store.transcripts import TranscriptEvent
 from lamplighter.store.tx import Store
 
 
@@ -142,3 +143,23 @@ def test_pieces_are_not_held_back_without_end(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_last_name_that_the_program_gives_its_session_counts() -> None:
     assert read_lines(b"#one\n.a\n#two\n.b\n", pieces, last=False) == LinesRead((Text("a"), Text("b")), "two", 16)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "line"),
+    [
+        ("tool_started", {"name": "Bash", "detail": "make\n  test"}, "> Bash make test"),
+        ("tool_started", {"name": "mcp__automation__automation_complete", "detail": '{"run_id": "r"}'},
+         "> automation_complete"),
+        ("tool_started", {"name": "automation_automation_ask", "detail": "{}"}, "> automation_ask"),
+        ("tool_started", {"name": "automation_complete", "detail": "{}"}, "> automation_complete"),
+        ("tool_started", {"name": "mcp__automation__bead_create", "detail": "{}"}, "> bead_create {}"),
+        ("tool_ended", {"ok": True, "detail": "a" * 500}, f"< ok {'a' * 195}…"),
+        ("tool_ended", {"ok": False, "detail": "no such\nfile"}, "< failed no such file"),
+        ("text", {"text": "one\ntwo"}, "one\ntwo"),
+    ],
+)  # fmt: skip
+def test_a_call_of_a_tool_is_one_line_and_the_citys_own_have_their_names(
+    kind: str, body: dict[str, Any], line: str
+) -> None:
+    assert told(TranscriptEvent(1, SystemClock().now(), kind, body)) == line

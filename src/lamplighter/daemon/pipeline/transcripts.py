@@ -42,6 +42,8 @@ class Transcript:
     """How often the last call of a tool was made in a row."""
     silence: datetime | None = None
     """When it was last heard, in the silence whose end was looked at for a question."""
+    log_read_at: datetime | None = None
+    """When the program's own log was last looked at."""
 
     async def read(self, *, to_the_end: bool = False) -> None:
         """Record the whole lines that have arrived; at the session's end also a last line without a newline."""
