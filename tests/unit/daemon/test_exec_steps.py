@@ -98,6 +98,7 @@ class Steps:
         active: Any = SimpleNamespace(
             secrets=SimpleNamespace(opened=opened, mask=mask), dir_of=dir_of,
             env_of=lambda _rig: {"A": "city", "B": "city"}, rules=SimpleNamespace(cap=None),
+            handed=lambda run, trigger: {"TRACE": f"{run} {len(trigger)}"},
             city=SimpleNamespace(daemon=daemon),
         )  # fmt: skip
         store: Any = SimpleNamespace(read=self._read, transact=self._transact)
@@ -128,6 +129,7 @@ async def test_a_command_has_its_place_its_environment_its_trigger_and_its_limit
         "LAMP_RUN_ID": "run_1",
         "LAMP_AUTOMATION": "sweep",
         "LAMP_ACTOR": "automation:sweep",
+        "TRACE": "run_1 1",
     }
     assert dict(command.env) == wanted
     assert json.loads(command.files["LAMP_TRIGGER_FILE"]) == {"read": "already"}

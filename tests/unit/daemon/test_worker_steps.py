@@ -178,7 +178,7 @@ class Steps:
 async def test_what_cannot_be_stopped_is_tried_some_times_and_never_counts_as_freed(
     worker: Worker, trouble: Exception | None
 ) -> None:
-    steps, work = cast("Any", Steps(trouble)), Work(ROW)
+    steps, work = cast("Any", Steps(trouble)), Work(AGENT)
     tidied = lambda step: worker._tidied(work, step, steps)  # noqa: E731
     found = [await tidied(Step.STOP) for _ in range(STOP_TRIES)]
     assert found == ([StepDone()] * STOP_TRIES if trouble is None else [*[TryAgain()] * (STOP_TRIES - 1), StepFailed()])
@@ -189,7 +189,7 @@ async def test_what_cannot_be_stopped_is_tried_some_times_and_never_counts_as_fr
 
 
 async def test_a_run_whose_processes_could_not_be_stopped_does_not_count_as_freed(worker: Worker) -> None:
-    work = Work(ROW, failures=1)
+    work = Work(AGENT, failures=1)
     assert await worker._tidied(work, Step.RELEASE, cast("Any", Steps(None))) == StepDone()
     assert not worker.has_released("run_1")
 
