@@ -9,6 +9,7 @@ import pytest
 from lamplighter.daemon.active_config import CLOCK_EVERY, MOST_SKEW, ClockGuard
 from lamplighter.daemon.conditions import Conditions
 from lamplighter.daemon.pipeline.memory import Memory
+from lamplighter.daemon.pipeline.run_places import told_of
 from lamplighter.daemon.retention import MEGABYTE, OUTPUTS_EVERY, SIZE_EVERY, RunRetention
 from lamplighter.domain.automations.decisions import Switches
 from lamplighter.domain.automations.model import Automation, Condition, Exec, Manual, Trigger
@@ -205,6 +206,18 @@ async def test_outputs_that_cannot_be_kept_short_are_told(fake_clock: FakeClock)
     trees.broken = True
     with pytest.raises(Unavailable, match="No space left"):
         await trees.made._cleanup()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device", "/x"), "/x: No space left on device"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("it went away"), "it went away"),
+    ],
+)
+def test_what_the_machine_says_is_told_with_the_file_where_it_names_one(error: OSError, told: str) -> None:
+    assert told_of(error) == told
 
 
 # ── conditions ────────────────────────────────────────────────────────────────────────────────────────────────────────
