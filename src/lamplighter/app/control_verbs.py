@@ -23,10 +23,8 @@ from lamplighter.domain.sessions import meta
 from lamplighter.kit import descriptors
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.shapes import to_json
+from lamplighter.services.status import AUTOMATIONS
 from lamplighter.services.status_views import DescriptorsView, RunningController
-
-AUTOMATIONS = "automations"
-"""The name under which problems of automation files stand in the status."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from lamplighter.app.doctor_traces import traces
 from lamplighter.app.live_owners import nodes_of
 from lamplighter.app.membership import place_of
 from lamplighter.app.wiring import OpenCity
+from lamplighter.daemon.active_config import MOST_SKEW
 from lamplighter.domain.cluster.places import where
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.counting import counted
@@ -34,7 +35,7 @@ from lamplighter.kit.errors import LampError
 from lamplighter.services import clock_back
 from lamplighter.services.configurations import taken
 from lamplighter.services.doctor import Finding, Level
-from lamplighter.store.errors import StoreOld
+from lamplighter.store.errors import ClockSkewed, StoreOld
 from lamplighter.store.url import migrate
 
 TYPE_CHECKING = False
@@ -162,6 +163,10 @@ def _names_taken(city: OpenCity) -> Iterator[Finding]:
 
 
 def _clock(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    theirs = city.store.read(lambda tx: tx.clock_moves.database_time())
+    if theirs is not None and abs(city.clock.now() - theirs) > MOST_SKEW:
+        skewed = ClockSkewed((city.clock.now() - theirs).total_seconds())
+        yield Finding("clock", Level.PROBLEM, skewed.message, skewed.hint)
     back = city.store.read(clock_back.told, city.clock.now())
     if back is None:
         return

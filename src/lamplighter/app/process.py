@@ -91,6 +91,8 @@ class Started:
     """Makes a link to the console that signs a browser in, once."""
     port: int
     """The configured one of the API."""
+    port_before: int | None
+    """The one that the API had last."""
     api: str | None
 
 
@@ -290,8 +292,9 @@ class _Process:
             return link_to(console or "", host.sign_in_link(owner_named(self._settings.actor))[0])
 
         return controller, Started(
-            self._paths, config, str(place), member.took_over, peek, console, sign_in, api.port, self._http.url
-        )
+            self._paths, config, str(place), member.took_over, peek, console, sign_in, api.port,
+            self._http.port_before, self._http.url,
+        )  # fmt: skip
 
     async def _open_loops(
         self, stack: AsyncExitStack, config: LoadedCity, store: Store, me: review.Worker

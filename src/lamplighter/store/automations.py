@@ -63,6 +63,7 @@ UPDATE = f"""
 GET = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id = :id"
 LOCK = GET + " {for_update}"
 NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name = :name"
+IS_THERE = "SELECT 1 AS found FROM automations WHERE city_id = :city AND scoped_name = :name"
 LOCK_NAMED = NAMED + " {for_update}"
 # In order of ids: every process locks rows in this order.
 SOME = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id {{any:wanted}} ORDER BY id"
@@ -128,6 +129,9 @@ class Automations:
 
     def named(self, scoped_name: str) -> AutomationRow | None:
         return self._one(NAMED, {"name": scoped_name})
+
+    def is_there(self, scoped_name: str) -> bool:
+        return self._db.row(IS_THERE, {"city": self._city, "name": scoped_name}) is not None
 
     def lock_named(self, scoped_name: str) -> AutomationRow | None:
         return self._one(LOCK_NAMED, {"name": scoped_name})
