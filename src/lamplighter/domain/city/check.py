@@ -15,6 +15,7 @@ from lamplighter.domain.city.presets import builtin_providers
 from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.city.tree import Findings, Place, Table
 from lamplighter.domain.city.variables import command_variables, dir_variables, provider_variables, session_name
+from lamplighter.domain.sessions.model import SESSION_NAMES, names_a_session
 from lamplighter.domain.sessions.presets.catalogue import MCP_FILE, PRESETS
 from lamplighter.domain.sessions.presets.model import Mode
 from lamplighter.kit.nearest import did_you_mean
@@ -286,7 +287,7 @@ def check_templates(city: City, expanded: Table, found: Findings) -> None:
     workspace = expanded.get("workspace")
     place = workspace.at("session_template") if workspace is not None else expanded.place
     try:
-        _check_sessions(city, place, found)
+        _check_sessions(city, expanded.tables("agents"), place, found)
     except TemplateError as error:
         found.wrong(place, error.reason)
         return
@@ -297,12 +298,17 @@ def check_templates(city: City, expanded: Table, found: Findings) -> None:
             _renders(argument, {**provider_variables(city), MCP_FILE: ""}, provider.at("args"), found)
 
 
-def _check_sessions(city: City, place: Place, found: Findings) -> None:
+def _check_sessions(city: City, tables: list[Table], place: Place, found: Findings) -> None:
     taken: dict[str, str] = {}
-    for agent in city.agents:
+    for agent, table in zip(city.agents, tables, strict=True):
         names = instance_names(agent)
         for instance in {*names[:1], *names[-1:]}:
             name = session_name(city, instance)
+            if not names_a_session(name):
+                shown = f"{name[:40]}…" if len(name) > 40 else name
+                told = f"gives it the session `{shown}`; {SESSION_NAMES}, the city's name and `dir` included"
+                found.wrong(table.at("name"), told)
+                break
             other = taken.setdefault(name, instance)
             if other != instance:
                 found.wrong(place, f"gives `{other}` and `{instance}` the same session, `{name}`")

@@ -27,6 +27,7 @@ from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
 from lamplighter.services.runs.views import RunView
 from lamplighter.web.console.visit import ZONE_COOKIE, Answer, Visit, together
 
+FIRST_YEAR, LAST_YEAR = 1970, 9000
 DAYS = 7
 MOST_FIRINGS = 5000
 OF_EACH = 100
@@ -150,9 +151,12 @@ def _day(text: str | None, now: datetime, zone: tzinfo) -> date:
         today = now.astimezone(zone).date()
         return today - timedelta(days=today.weekday())
     try:
-        return date.fromisoformat(text)
+        found = date.fromisoformat(text)
     except ValueError:
         raise UsageError(f"`{text[:50]}` is not a date.", hint="Such as 2026-11-16.") from None
+    if not FIRST_YEAR <= found.year < LAST_YEAR:
+        raise UsageError(f"{found} is too far away.", hint=f"Choose one from {FIRST_YEAR} to {LAST_YEAR - 1}.")
+    return found
 
 
 async def calendar(visit: Visit) -> Response:
