@@ -66,11 +66,26 @@ def check_city(city: City, expanded: Table, found: Findings) -> None:
     automations = expanded.get("automations")
     for override in automations.tables("overrides") if automations is not None else []:
         _known(override, "rig", rigs, "a rig", found)
+    for rig in expanded.tables("rigs"):
+        _check_workspace(rig.get("workspace"), found)
     _check_limits(expanded.get("limits"), {"rigs": rigs, "presets": providers}, found)
     _check_notifications(expanded.get("notifications"), found)
     _check_oidc(expanded.get("oidc"), found)
     _check_instances(city.agents, expanded.tables("agents"), found)
     _check_dependencies(city.agents, expanded.tables("agents"), found)
+
+
+def _check_workspace(table: Table | None, found: Findings) -> None:
+    """What is copied and what is shared must not lie within each other."""
+    for copied in () if table is None else table.get("copy", ()):
+        assert table is not None  # noqa: S101  as above
+        for shared in table.get("cache", ()):
+            if _within(copied, shared) or _within(shared, copied):
+                found.wrong(table.at("cache"), f"`{shared}` and `{copied}` of `copy` are in each other's way")
+
+
+def _within(path: str, other: str) -> bool:
+    return f"{posixpath.normpath(path)}/".startswith(f"{posixpath.normpath(other)}/")
 
 
 def _check_limits(table: Table | None, known: Mapping[str, list[str]], found: Findings) -> None:

@@ -57,6 +57,8 @@ def below(values: Sequence[str]) -> str | None:
     for value in values:
         if not value.strip() or value.startswith(("/", "~")) or ".." in value.split("/") or value in {".", "./"}:
             return f"`{value}` is not a path below the rig's directory; write it relative to that"
+        if ".git" in value.split("/"):
+            return f"`{value}` is git's own; each worktree has one of its own"
     return None
 
 
