@@ -22,6 +22,8 @@ from lamplighter.app.doctor_automations import CHECK, MOST_TOLD, automations
 from lamplighter.app.doctor_programs import machine, programs, scripts
 from lamplighter.app.doctor_secrets import secrets
 from lamplighter.app.doctor_slack import slack
+from lamplighter.app.doctor_traces import CHECK as TRACES
+from lamplighter.app.doctor_traces import traces
 from lamplighter.app.live_owners import nodes_of
 from lamplighter.app.membership import place_of
 from lamplighter.app.wiring import OpenCity
@@ -52,7 +54,7 @@ def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
         city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
         _structure, _config, _store, secrets, _clock, _controller, _nodes, _outbox, slack, _formulas, automations,
-        _rigs, _beads, scripts, programs, machine, _disk,
+        _rigs, _beads, scripts, programs, machine, traces, _disk,
     ]  # fmt: skip
     found: list[Finding] = []
     for check in checks:
@@ -188,6 +190,8 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         for name, problem in state["problems"].items():
             if name == CHECK and "automation.toml" in problem:
                 continue  # the check of automations tells it
+            if name == TRACES:
+                continue  # its own check tells it
             advice = "Set another `[api] port`, or 0 for any." if name == "api" else "See its log."
             yield Finding("controller", Level.PROBLEM, f"{name}: {problem}", advice)
         return

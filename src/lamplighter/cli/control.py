@@ -85,7 +85,7 @@ def _banner(report: "Started", *, live: bool, sign_in: bool) -> None:
         click.echo(f"Console: signs you in, once (later: {lamp} open)\n  {report.sign_in()}")
     elif report.console is not None:
         click.echo(f"Console: {report.console}    (`{lamp} open` signs you in)")
-    moved = None if report.api is None else moved_port(report.port, report.api)
+    moved = None if report.api is None else moved_port(report.port, report.api, report.port_before)
     if moved is not None:
         output.note(moved)
     click.echo(f"Look:  {lamp} status    (or: inbox · doctor · --help)")

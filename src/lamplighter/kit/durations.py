@@ -67,6 +67,15 @@ def _decimal(number: int, places: int) -> str:
     return f"{whole}.{rest:0{places}}".rstrip("0").rstrip(".")
 
 
+def coming(until: timedelta) -> str:
+    """How far a time to come is, the same everywhere: `now`, `in 37 s`, `in 2 h 5 min`, `in 3 d 4 h`.
+
+    A second that has begun counts: what is said to come in 1 s has not come yet.
+    """
+    seconds = -(-until // timedelta(seconds=1))
+    return f"in {spoken(timedelta(seconds=seconds))}" if seconds > 0 else "now"
+
+
 def spoken(length: timedelta) -> str:
     """For people, in at most two units: `40 ms`, `1.4 s`, `12 s`, `3 min 5 s`, `2 h 5 min`, `3 d 4 h`."""
     seconds = max(length.total_seconds(), 0.0)
