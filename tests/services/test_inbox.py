@@ -318,6 +318,7 @@ def test_a_deleted_automation_takes_its_failures_with_it(city: City) -> None:
     from lamplighter.services.automations import editing
 
     CAUSES[Kind.FAILED].arise(city)
+    assert [one.kind for one in listed(city)] == [Kind.FAILED]
     city.run(editing.delete, "nightly", ctx=city.context)
     swept(city)
     assert listed(city) == []

@@ -14,6 +14,7 @@ import click
 
 from lamplighter.cli import output
 from lamplighter.cli.base import CONTEXT, LampCommand, carries_out, city, remote, settings
+from lamplighter.cli.numbers import Number
 from lamplighter.kit.clock import SystemClock
 
 TYPE_CHECKING = False
@@ -230,9 +231,7 @@ def restart(within: str | None) -> None:
 
 @click.command("status", cls=LampCommand, context_settings=CONTEXT)
 @click.option("--watch", is_flag=True, help="Show it again and again, in place; `q` ends it.")
-@click.option(
-    "--every", default=2.0, show_default=True, type=click.FloatRange(0.2, 3600), help="Seconds, with --watch."
-)
+@click.option("--every", default=2.0, show_default=True, type=Number(0.2, 3600), help="Seconds, with --watch.")
 @carries_out("city.status")
 def status(*, watch: bool, every: float) -> None:
     """How the city is: its health, what needs a person, its agents and runs, what failed last, what comes next."""

@@ -10,6 +10,9 @@ _NANOS = {
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ns|us|µs|ms|s|m|h|d|w)")
 _LONGEST_TEXT = 60
 _SCALE = 10**_LONGEST_TEXT
+_MICRO = timedelta(microseconds=1)
+LONGEST = timedelta(days=365_000)
+"""A thousand years: several of them can be added to a time, or taken from it, and the result is still a date."""
 
 
 def parse_duration(text: str) -> timedelta:
@@ -25,10 +28,10 @@ def parse_duration(text: str) -> timedelta:
         position = part.end()
     if not stripped or position != len(stripped):
         raise ValueError(f"`{text[:_LONGEST_TEXT]}` is not a duration; write one such as `90s`, `1h30m` or `7d`")
-    try:
-        return timedelta(microseconds=(scaled + 500 * _SCALE) // (1000 * _SCALE))
-    except OverflowError:
-        raise ValueError(f"`{text}` is longer than any duration we can keep") from None
+    micros = (scaled + 500 * _SCALE) // (1000 * _SCALE)
+    if micros > LONGEST // _MICRO:
+        raise ValueError(f"`{text}` is longer than any duration we can keep, which is {LONGEST.days:,} days")
+    return timedelta(microseconds=micros)
 
 
 def _scaled(whole: str, fraction: str) -> int:

@@ -153,6 +153,14 @@ POLICIES: Sequence[tuple[str, Sequence[Field]]] = (
         ),
     ),
     (
+        "What its programs are given",
+        (
+            Field(
+                "connections", "Tokens of connections", "names", "beside those of its triggers; none: of no connection"
+            ),
+        ),
+    ),
+    (
         "Is it really done",
         (
             Field("verify", "Command that verifies a success", hint="exit code 0 says so"),
@@ -265,7 +273,9 @@ def _read(field: Field, text: str) -> Any:  # noqa: PLR0911  one answer a kind
             return whole
         case "number":
             return _number(plain)
-        case "list":
+        case "names" if plain == NONE:
+            return []
+        case "list" | "names":
             return [one.strip() for one in plain.split(",") if one.strip()]
         case "table":
             try:
@@ -304,7 +314,7 @@ def values_of(one: AutomationView) -> Given:
     for field in (*_OF_ACTIONS, *_OF_POLICIES):
         table, dot, inner = field.key.partition(".")
         found = (tree.get(table) or {}).get(inner) if dot else tree.get(table)
-        values[field.name] = _written(found)
+        values[field.name] = NONE if field.kind == "names" and found == [] else _written(found)
     for place, trigger in enumerate(one.triggers):
         values |= _trigger_values(place, trigger.id, trigger.kind, trigger.gate)
     return values
