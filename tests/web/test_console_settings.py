@@ -105,10 +105,13 @@ async def test_a_destination_is_tried_and_its_last_answer_shown(browser: httpx2.
 
 async def test_somebody_says_who_they_are_in_slack_on_a_page(browser: httpx2.AsyncClient, city: Served) -> None:
     now = datetime.now(UTC)
-    waiting = Person(TEAM, "U9", None, "link", mark_of("ABCDE12345"), now)
+    waiting = Person(TEAM, "U9", None, "link", mark_of("ABCDE12345"), now, "Ann <Smith>")
     city.opened.store.transact(lambda tx: tx.slack.put_person(waiting))
     page = (await browser.get("/settings/slack/link?code=ABCDE12345")).text
     assert 'value="ABCDE12345"' in page
+    assert f'<strong>Ann &lt;Smith&gt;</strong> <span class="id">U9</span> in {TEAM}' in page
+    assert "That code links nobody" in html.unescape((await browser.get("/settings/slack/link?code=ZZZZZ")).text)
+    assert "was shown to" not in (await browser.get("/settings/slack/link")).text
     assert "Go on only if you were shown it yourself" in page
     done = await browser.post("/settings/slack/link", data={"code": "ABCDE12345"}, headers=OWN, follow_redirects=True)
     assert f"In {TEAM} you are U9." in html.unescape(done.text)

@@ -47,6 +47,12 @@ class CrashPoint(StrEnum):
     NOTICE_AFTER_SEND = "notice.after_send"
     TURN_BEFORE_POST = "turn.before_post"
     TURN_AFTER_POST = "turn.after_post"
+    STREAM_BEFORE_OPEN = "stream.before_open"
+    STREAM_AFTER_OPEN = "stream.after_open"
+    STREAM_BEFORE_APPEND = "stream.before_append"
+    STREAM_AFTER_APPEND = "stream.after_append"
+    STREAM_BEFORE_STOP = "stream.before_stop"
+    STREAM_AFTER_STOP = "stream.after_stop"
     BULK_BEFORE_RUN = "bulk.before_run"
     BULK_AFTER_RUN = "bulk.after_run"
 
