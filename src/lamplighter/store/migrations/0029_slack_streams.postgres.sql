@@ -1,4 +1,4 @@
--- oldest: 27
+-- oldest: 29
 -- Slack: answers that are streamed, what Slack says about that, the app's scopes, and how people are called there.
 ALTER TABLE slack_threads ADD COLUMN stream TEXT NOT NULL DEFAULT '';
 ALTER TABLE slack_contacts ADD COLUMN unstreamed TEXT NOT NULL DEFAULT '';
