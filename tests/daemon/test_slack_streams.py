@@ -1,6 +1,8 @@
 """Turns that are streamed as they come, with a plan of what is done: no word twice or lost, whatever Slack does."""
 
 import json
+import random
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
@@ -124,6 +126,33 @@ async def test_whatever_a_call_comes_to_each_word_stands_there_once(
     assert [one for one in said(slack) if one] == ["Looking, turn 1.\n\nLit."]
     assert slack.streaming("C1") == []
     assert not any(one.get("reactions") for one in slack.messages["C1"])
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_slack_that_fails_every_other_call_is_told_each_word_once_and_is_not_given_up(
+    seed: int, loops: Loops, slack: SlackServer, web: httpx2.AsyncClient
+) -> None:
+    chance, failed = random.Random(seed), Counter[str]()
+
+    def trouble(method: str, _before: int) -> Trouble | None:
+        if chance.random() < 0.5 or failed[method] >= 6:
+            return None
+        failed[method] += 1
+        return chance.choice([Lost(), Lost(taken=False), Limited(1), Broken(503), Broken(502), Refused("fatal_error")])
+
+    slack.trouble = trouble
+    (loops.root / "tools").write_text("command_execution file_change")
+    first = mention(slack, "light the lamps")
+    await send(web, first, "Ev1")
+    await until(loops, lambda: "Looking" in str(said(slack)))
+    go(loops, 1, "Lit.")
+    await send(web, slack.say("C1", "U1", "and the gate", thread=first["ts"]), "Ev2")
+    go(loops, 2, "The gate.")
+    await ended(loops)
+    words = [one for one in said(slack) if one]
+    assert words == ["Looking, turn 1.\n\nLit.", "Looking, turn 2.\n\nThe gate."]
+    assert failed.total() > 0
+    assert await loops.store.read(count("outbox WHERE kind = 'slack_follow' AND attempts > 5")) == 0
 
 
 async def test_a_stream_that_slack_ends_is_gone_on_with_by_editing_its_message(

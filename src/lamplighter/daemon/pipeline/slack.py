@@ -252,7 +252,7 @@ class SlackHandlers:
                 await self._settled(item, step, workspace)
             case other:
                 assert_never(other)
-        await self.later(item, wait)
+        await self.later(item, wait, afresh=True)
 
     async def _written(self, step: telling.Edit, token: str, *, buttons: bool) -> Thread:
         """Edit the message of the thread, or post it where there is none yet; the thread once that is told."""
@@ -425,9 +425,9 @@ class SlackHandlers:
             raise error
         await self.later(item, wait)
 
-    async def later(self, item: Item, wait: timedelta) -> None:
+    async def later(self, item: Item, wait: timedelta, *, afresh: bool = False) -> None:
         now = self.clock.now()
-        await self.store.transact(outbox.later, item, now + wait, now)
+        await self.store.transact(outbox.later, item, now + wait, now, afresh=afresh)
 
     async def _failed(self, item: Item, why: str) -> None:
         await self.store.transact(outbox.failed, item, why, permanent=True, ctx=self.context())

@@ -125,7 +125,8 @@ def look(tx: Tx, thread_id: str, now: datetime) -> Look | None:
 
 def _step(tx: Tx, run: Run, thread: Thread, now: datetime) -> Step | None:
     stream = streaming.read(thread.stream)
-    if stream.mode is Mode.UNSURE or (stream.mode is Mode.OPEN and stream.is_old(now)):
+    is_old = stream.mode is Mode.OPEN and not run.ended and stream.is_old(now)
+    if stream.mode is Mode.UNSURE or is_old:
         return _settle(thread)
     if thread.said and not thread.message:  # what did not fit the message before
         return _edit(thread, thread.session, thread.number, ())
