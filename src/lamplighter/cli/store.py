@@ -55,7 +55,10 @@ def copy(target: str | None, source: str | None, *, replace: bool) -> None:
             "",
             "or set LAMP_STORE_URL, and start the city. What is written before that is not in the copy.",
         ]
-    output.record(told | {"already": copied.already, "in_use": done.in_use}, "\n".join(lines))
+    if output.wants_json():
+        output.record(told | {"already": copied.already, "in_use": done.in_use}, "")
+    else:
+        output.text(output.commands("\n".join(lines)))
 
 
 @store.command("forget")

@@ -55,6 +55,7 @@ class CrashPoint(StrEnum):
     STREAM_AFTER_STOP = "stream.after_stop"
     BULK_BEFORE_RUN = "bulk.before_run"
     BULK_AFTER_RUN = "bulk.after_run"
+    TRACES_AFTER_SEND = "traces.after_send"
 
 
 _armed: dict[str, int] = {}

@@ -189,12 +189,18 @@ def judged(tx: Tx, operation: Operation[Q, A], ask: Q, ctx: Context) -> Any:
     What a person changes is on record in the same transaction.
     """
     permit(tx, operation.verb, ctx, locks=operation.kind is Kind.TRANSACTION)
-    done = operation.run(tx, resolved(tx, ask) if operation.names else ask, ctx)
-    if is_audited(tx, operation, ask, ctx):
+    meant = meant_by(tx, operation, ask)
+    done = operation.run(tx, meant, ctx)
+    if is_audited(tx, operation, meant, ctx):
         from lamplighter.services.audit_notes import note
 
-        note(tx, operation.name, ask, ctx)
+        note(tx, operation.name, meant, ctx)
     return done
+
+
+def meant_by(tx: Tx, operation: Operation[Q, Any], ask: Q) -> Q:
+    """The request with the ids and whole names that are meant by what was typed. Raises IdAmbiguous."""
+    return resolved(tx, ask) if operation.names else ask
 
 
 def is_change(operation: Operation[Any, Any], ask: Any, ctx: Context) -> bool:
