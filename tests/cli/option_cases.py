@@ -351,6 +351,7 @@ PAIRS: dict[str, tuple[Line, Line]] = {
         ("automation run noted", "run inputs last:noted"),
         ("automation run noted --payload '{{\"a\": 1}}'", "run inputs last:noted"),
     ),
+    "slack manifest --plain": _with("slack manifest", "--plain"),
     "slack manifest --socket": _with("slack manifest", "--socket"),
     "config show --provenance": _with("config show", "--provenance"),
     "session subscribe --to": ("session subscribe nobody --to desk", "session subscribe nobody --to nowhere"),

@@ -65,10 +65,13 @@ def done(tx: Tx, item: Item, now: datetime) -> None:
     tx.outbox.swap(before, settle(before, item.claims), now=now)
 
 
-def later(tx: Tx, item: Item, until: datetime, now: datetime) -> None:
-    """Make the item pending until `until`, without counting an attempt. Raises NotClaimed."""
+def later(tx: Tx, item: Item, until: datetime, now: datetime, *, afresh: bool = False) -> None:
+    """Make the item pending until `until`, without counting an attempt; afresh, it goes on with its next part.
+
+    Raises NotClaimed.
+    """
     before = mine(tx, item)
-    tx.outbox.swap(before, put_off(before, item.claims, until), now=now)
+    tx.outbox.swap(before, put_off(before, item.claims, until, afresh=afresh), now=now)
 
 
 def failed(tx: Tx, item: Item, error: str, *, permanent: bool, ctx: Context) -> Item:
