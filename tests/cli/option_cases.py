@@ -120,9 +120,9 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "automation preview --rig": _with("automation preview {n} --exec true --manual", "--rig nowhere"),
     "automation preview --of": _with("automation preview {n} --timeout 9s", "--of stored"),
     "automation preview --count": _with("automation preview {n} --exec true --cooldown 1h", "--count 1"),
-    "automation test --rig": _with("automation test rigged", WEB),
+    "automation test --rig": _with("automation test rigged", "--rig nowhere"),
     "automation test --set": _with("automation test stored", "--set nonsense=1"),
-    "automation source --rig": _with("automation source rigged", WEB),
+    "automation source --rig": _with("automation source rigged", "--rig nowhere"),
     "automation export --rig": _with("automation export rigged", WEB),
     "automation export --to": (
         "automation export stored", "automation export stored --to {root}/{n}",
