@@ -802,6 +802,7 @@ CALLS: dict[str, Call] = {
     "triggers.of_some": lambda tx, _: tx.triggers.of_some([_id(tx, "often"), _id(tx, "daily")]),
     "triggers.remove": lambda tx, _: tx.triggers.remove(tx.triggers.of(_id(tx, "often"))[0]),
     "triggers.all": lambda tx, _: tx.triggers.all(),
+    "clock_moves.database_time": lambda tx, _: tx.clock_moves.database_time() and None,
     "clock_moves.latest_firing": lambda tx, _: tx.clock_moves.latest_firing(),
     "clock_moves.move_back": lambda tx, k: tx.clock_moves.move_back(timedelta(hours=1), k.later),
     "triggers.due": lambda tx, k: tx.triggers.due(k.later, limit=99),
