@@ -85,8 +85,9 @@ def _emitted(option: str) -> tuple[Line, Line]:
 
 
 def _settled(verb: str, option: str) -> tuple[Line, Line]:
-    failed, seen = "automation run fail2", "inbox list --state settled --limit 1"
-    return (failed, f"inbox {verb} fail2", seen), (failed, f"inbox {verb} fail2 {option}", seen)
+    failed, seen = "automation run fail2", "run show last:fail2"
+    done = f"inbox {verb} fail2 --outcome failed" if option.partition(" ")[0] != "--outcome" else f"inbox {verb} fail2"
+    return (failed, done, seen), (failed, f"{done} {option}", seen)
 
 
 def _installed(option: str) -> tuple[Line, Line]:
@@ -94,7 +95,7 @@ def _installed(option: str) -> tuple[Line, Line]:
     return tuple((f"slack install {more} {tokens}", "slack list") for more in ("", option))  # type: ignore[return-value]
 
 
-def _adopted(option: str) -> Line:
+def _adopted(option: str) -> tuple[str, str]:
     return (f"{ADOPT} {option}", "run inputs last:conversation")
 
 
@@ -119,6 +120,9 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "automation preview --rig": _with("automation preview {n} --exec true --manual", "--rig nowhere"),
     "automation preview --of": _with("automation preview {n} --timeout 9s", "--of stored"),
     "automation preview --count": _with("automation preview {n} --exec true --cooldown 1h", "--count 1"),
+    "automation test --rig": _with("automation test rigged", WEB),
+    "automation test --set": _with("automation test stored", "--set nonsense=1"),
+    "automation source --rig": _with("automation source rigged", WEB),
     "automation export --rig": _with("automation export rigged", WEB),
     "automation export --to": (
         "automation export stored", "automation export stored --to {root}/{n}",
@@ -359,21 +363,19 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "hook --inject": _with("hook mayor", "--inject"),
     "cost --automation": _with("cost", "--automation fail2"),
     "cost --days": _with("cost", "--days 3"),
-    "config check --strict": _with("config check", "--strict"),
     "slack install --configuration": _installed("--configuration site"),
     "slack install --mode": _installed("--mode plan"),
     "slack install --preset": _installed("--preset codex"),
     "slack install --rig": _installed("--rig web"),
     "inbox resolve --comment": _settled("resolve", "--comment Seen."),
-    "inbox resolve --outcome": _settled("resolve", "--outcome succeeded"),
+    "inbox resolve --outcome": _settled("resolve", "--outcome failed"),
     "inbox resolve --reason": _settled("resolve", "--reason known"),
     "init --demo": _with("init {root}/../{n}", "--demo"),
     "init --name": _with("init {root}/../{n}", "--name other"),
-    "init --new-database": _with("init {root}", "--new-database"),
     "init --new-id": _with("init {root}", "--new-id"),
-    "session adopt --directory": (ADOPT, ADOPT.replace("{root}/web", "{root}/place1")),
+    "session adopt --directory": (ADOPTED, (ADOPTED[0].replace("{root}/web", "{root}/place1"), ADOPTED[1])),
     "session adopt --id": ((ADOPT, ADOPT), (ADOPT, f"{ADOPT}2")),
-    "session adopt --mode": (ADOPTED, _adopted("--mode full_access")),
+    "session adopt --mode": (ADOPTED, _adopted("--mode plan")),
     "session adopt --model": (ADOPTED, _adopted("--model m")),
     "session adopt --preset": (ADOPT, ADOPT.replace("codex", "shell")),
     "store copy --from": ("store copy", "store copy --from sqlite:{n}.db"),
@@ -441,7 +443,10 @@ ELSEWHERE: dict[str, str] = {
     ),
     "daemon install --print": "cli/test_service_reload.py",
     "run take --tmux": "agents/test_taken_agents.py",
+    "config check --strict": "cli/test_config_commands.py",
+    "init --new-database": "cli/test_lost_database.py",
     "doctor --fix": "cli/test_config_commands.py",
+    "agent answer --question": "daemon/test_agent_operations.py",
     "agent let-go --viewer": "web/test_terminal.py",
     "run logs --follow": "cli/test_following_runs.py",
     "run follow --once": "cli/test_following_runs.py",

@@ -384,6 +384,7 @@ CALLS: dict[str, Call] = {
     "automations.lock_some": lambda tx, _: tx.automations.lock_some([_id(tx, "often")]),
     "automations.lock_some_named": lambda tx, _: tx.automations.lock_some_named(["often", "daily"]),
     "automations.page": lambda tx, _: tx.automations.page(),
+    "automations.naming": lambda tx, _: tx.automations.naming("hook"),
     "automations.of_files": lambda tx, _: tx.automations.of_files(),
     "automations.delete": lambda tx, _: tx.automations.delete(_id(tx, "asks")),
     "automations.count_failures": lambda tx, _: tx.automations.count_failures(_id(tx, "often"), 3),
@@ -430,6 +431,8 @@ CALLS: dict[str, Call] = {
     "cities.drop_control": lambda tx, _: tx.cities.drop_control("own_0"),
     "cities.pause": lambda tx, k: tx.cities.pause("ada", k.later),
     "cities.scanned": lambda tx, _: tx.cities.scanned(9999),
+    "cities.traced": lambda tx, _: tx.cities.traced(),
+    "cities.trace": lambda tx, _: tx.cities.trace(7, expected=tx.cities.traced()),
     "configurations.put": lambda tx, k: tx.configurations.put(
         replace(tx.configurations.all()[0], body={"model": "big"}), k.later
     ),
@@ -562,6 +565,7 @@ CALLS: dict[str, Call] = {
     "nodes.remove": lambda tx, _: tx.nodes.remove("gone"),
     "nodes.prune": lambda tx, k: tx.nodes.prune(before=k.later),
     "rollups.add": lambda tx, _: tx.rollups.add([replace(one, runs=1) for one in tx.rollups.since(EARLY)]),
+    "rollups.by_key": lambda tx, _: [tx.rollups.by_key(EARLY, model=one) for one in (False, True)],
     "rollups.since": lambda tx, _: [tx.rollups.since(EARLY), tx.rollups.since(EARLY, automation="often")],
     "rollups.days_of": lambda tx, k: tx.rollups.days_of(["often"], [EARLY, k.later]),
     "rollups.prune": lambda tx, k: tx.rollups.prune(before=k.later, limit=99),
@@ -799,6 +803,7 @@ CALLS: dict[str, Call] = {
     "triggers.of_some": lambda tx, _: tx.triggers.of_some([_id(tx, "often"), _id(tx, "daily")]),
     "triggers.remove": lambda tx, _: tx.triggers.remove(tx.triggers.of(_id(tx, "often"))[0]),
     "triggers.all": lambda tx, _: tx.triggers.all(),
+    "clock_moves.database_time": lambda tx, _: tx.clock_moves.database_time() and None,
     "clock_moves.latest_firing": lambda tx, _: tx.clock_moves.latest_firing(),
     "clock_moves.move_back": lambda tx, k: tx.clock_moves.move_back(timedelta(hours=1), k.later),
     "triggers.due": lambda tx, k: tx.triggers.due(k.later, limit=99),

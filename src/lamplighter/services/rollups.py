@@ -131,7 +131,7 @@ class ShowCost:
 
     by: By = given("What to add up by: day, automation or model.", default=By.DAY)
     days: int = given("How many days, today included.", default=14, least=1, most=MOST_DAYS)
-    automation: str | None = given("Only the runs of this automation.", default=None)
+    automation: str | None = given("Only the runs of this automation.", default=None, names="automation")
 
 
 @record
@@ -190,8 +190,7 @@ def show_cost(tx: Tx, ask: ShowCost, ctx: Context) -> CostView:
     sums: dict[str, _Sum] = {day.isoformat(): _Sum() for day in days} if ask.by is By.DAY else {}
     total = _Sum()
     begins = _begins(days[0], zone)
-    by_hour = ask.by is By.DAY and ask.automation is None
-    for row in tx.rollups.by_hour(begins) if by_hour else tx.rollups.since(begins, automation=ask.automation):
+    for row in _rows(tx, ask, begins):
         key = _day(row, zone).isoformat() if ask.by is By.DAY else getattr(row, ask.by.value)
         for one in (sums.setdefault(key, _Sum()), total):
             one.add(row)
@@ -201,11 +200,22 @@ def show_cost(tx: Tx, ask: ShowCost, ctx: Context) -> CostView:
     return CostView(ask.by, days[0].isoformat(), days[-1].isoformat(), lines, total.line("total"))
 
 
+def _rows(tx: Tx, ask: ShowCost, begins: datetime) -> list[Rollup]:
+    """Added up by the database where all automations are asked about: there are many rows of them."""
+    if ask.automation is not None:
+        return tx.rollups.since(begins, automation=ask.automation)
+    if ask.by is By.DAY:
+        return tx.rollups.by_hour(begins)
+    return tx.rollups.by_key(begins, model=ask.by is By.MODEL)
+
+
 @record
 class ShowStrip:
     """How the runs of the last days ended: for each automation and day, how many with which outcome."""
 
-    name: str | None = given("Only this automation; NAME:rig:RIG for one of a rig.", default=None, positional=True)
+    name: str | None = given(
+        "Only this automation; NAME:rig:RIG for one of a rig.", default=None, positional=True, names="automation"
+    )
     days: int = given("How many days, today included.", default=14, least=1, most=MOST_DAYS)
     among: Sequence[str] = given("Only these automations; every one is answered, also without runs.", default=())
 
