@@ -13,6 +13,7 @@ import pytest
 
 from lamplighter.domain.events import EventFilter, NewEvent
 from lamplighter.store import copying
+from lamplighter.store.cities import organization_of
 from lamplighter.store.copying import Progress, copy_city, digests_of
 from lamplighter.store.engine import PostgresTables, SqliteTables
 from lamplighter.store.engine.city_tables import Table, in_order
@@ -45,6 +46,7 @@ def fill(place: SqliteUrl, city: str, *, rows: int = ROWS, offset: int = 0) -> N
             columns = raw.execute(COLUMNS, (name,)).fetchall()
             linked = {one for (one,) in raw.execute(FOREIGN, (name,))}
             chosen = dict(CHECKED.findall(raw.execute(CREATED, (name,)).fetchone()[0])) | {"city_id": city}
+            chosen |= {"organization_id": organization_of(city)}
             one_each = [key for key, _, in_key in columns if in_key] == ["city_id"]  # a table with one row for a city
             numbers = range(1 if one_each else rows)
             made = [tuple(value(name, one, n + offset, chosen, linked) for one in columns) for n in numbers]

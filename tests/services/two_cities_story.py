@@ -33,6 +33,7 @@ from lamplighter.store.agents import AgentStart
 from lamplighter.store.artifacts import ArtifactRow
 from lamplighter.store.audit import AuditRow
 from lamplighter.store.bulk_actions import BulkItem
+from lamplighter.store.cities import organization_of
 from lamplighter.store.connections import ConnectionRow
 from lamplighter.store.cursors import Cursor
 from lamplighter.store.deliveries import DeliveryRow, Gathering, Verdict
@@ -42,6 +43,7 @@ from lamplighter.store.looks import Look
 from lamplighter.store.members import MemberRow
 from lamplighter.store.messages import Message
 from lamplighter.store.notes import Notes
+from lamplighter.store.organizations import Invitation, OrganizationRow
 from lamplighter.store.owners import Owner
 from lamplighter.store.polls import PollRow
 from lamplighter.store.rollups import Rollup
@@ -569,6 +571,26 @@ CALLS: dict[str, Call] = {
     "rollups.advance": lambda tx, _: tx.rollups.advance(5, expected=0),
     "summary.has_history": lambda tx, _: tx.summary.has_history(),
     "runs.some": lambda tx, k: tx.runs.some([k.running, k.ended]),
+    "organizations.own": lambda tx, _: tx.organizations.own(),
+    "organizations.is_home": lambda tx, _: tx.organizations.is_home(),
+    "organizations.cities": lambda tx, _: tx.organizations.cities(),
+    "organizations.lock": lambda tx, _: tx.organizations.lock(organization_of(tx.city)),
+    "organizations.cities_of": lambda tx, _: tx.organizations.cities_of(organization_of(tx.city)),
+    "organizations.members_of": lambda tx, _: tx.organizations.members_of(organization_of(tx.city)),
+    "organizations.counts": lambda tx, k: tx.organizations.counts(organization_of(tx.city), k.later),
+    "organizations.invitations": lambda tx, _: tx.organizations.invitations("nobody's"),
+    "organizations.use_up": lambda tx, k: tx.organizations.use_up(
+        Invitation(a_token(k.later), organization_of(tx.city), Role.OWNER), k.later
+    ),
+    "organizations.add": lambda tx, k: tx.organizations.add(OrganizationRow("org_new", "new", k.later, tx.city)),
+    "organizations.rename": lambda tx, _: tx.organizations.rename("renamed"),
+    "organizations.move": lambda tx, k: (
+        tx.organizations.add(OrganizationRow("org_new", "new", k.later, tx.city)),
+        tx.organizations.move(tx.city, "org_new"),
+        tx.organizations.move("cty_1", "org_new"),
+        tx.organizations.own(),
+    ),
+    "organizations.end": lambda tx, _: (tx.organizations.end(organization_of(tx.city)), tx.organizations.own()),
     "outbox.add": lambda tx, k: tx.outbox.add(replace(tx.outbox.due(k.later, limit=1)[0], id="out_9")),
     "outbox.due": lambda tx, k: [
         tx.outbox.due(k.later, limit=99),
