@@ -62,8 +62,8 @@ def test_two_daemons_know_one_token_until_it_is_revoked_at_either(
     invitation = at(north, "org invite --json").json["invitation"]
 
     told = piped(monkeypatch, south, "org join --dry-run", f"{invitation}\n")
-    assert told.out.splitlines()[0] == "south leaves south and is then in north, with north."
-    assert "south ends, as it has no other city." in told.out
+    assert told.out.splitlines()[0] == "The city south leaves the organization south and comes to north, with north."
+    assert "The organization south ends, as it has no other city." in told.out
     assert "ben (member)" in told.out
     assert "--yes" in one_sentence(piped(monkeypatch, south, "org join", invitation), 2)
     assert status(south, "/runs", token["token"]) == 401, "nobody was asked, so nothing was done"
@@ -75,7 +75,7 @@ def test_two_daemons_know_one_token_until_it_is_revoked_at_either(
     assert "this city" in shown
 
     refused = one_sentence(at(south, "member add mallory --role owner"), 1)
-    assert "home city north" in refused
+    assert "home city, north" in refused
     assert at(south, "org leave --dry-run").out.splitlines()[-1].startswith("Nobody but its local owner")
     assert at(north, f"token revoke {token['id']}").code == 0
     assert (status(north, "/runs", token["token"]), status(south, "/runs", token["token"])) == (401, 401)

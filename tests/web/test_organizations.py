@@ -113,7 +113,7 @@ async def test_the_local_owner_of_a_city_that_joined_has_no_say_in_the_organizat
         path = ROOT + http.path.replace("{name}", "ada").replace("{token}", "tok")
         body = None if http.method in WITHOUT_BODY else bodies.get(operation.name, {})
         found = await joined.call(http.method, path, headers=joined.owner, body=body)
-        assert (found.status_code, "home city" in found.json()["hint"]) == (403, True), operation.name
+        assert (found.status_code, "home city" in found.json()["detail"]) == (403, True), operation.name
     shown = (await joined.call("GET", PATH, headers=joined.owner)).json()
     assert [one["name"] for one in shown["cities"]] == ["town", "town"]
     assert shown == (await north.call("GET", PATH, headers=north.owner)).json() | {

@@ -23,7 +23,7 @@ def _organization(one: "OrganizationView", _ask: Any) -> None:
     output.fields({}, shown)
     click.echo()
     cities = [to_json(city) | {"what": _what(city)} for city in one.cities]
-    output.table(cities, {"CITY": "name", "": "what", "ID": Col("id")}, empty="")
+    output.table(cities, {"CITY": "name", "WHICH": "what", "ID": Col("id")}, empty="")
     click.echo()
     columns = {"MEMBER": "name", "ROLE": "role", "SINCE": Col("added_at", "time"), "ADDED BY": "added_by"}
     output.table([to_json(member) for member in one.members], columns, empty="No members. `lamp member add` adds some.")
@@ -41,11 +41,10 @@ def _renamed(one: "OrganizationView", _ask: Any) -> None:
 def _invited(one: "InvitationMade", _ask: Any) -> None:
     click.echo(one.invitation)
     until = f" until {output.local_time(one.expires_at)}" if one.expires_at else ""
-    output.say(
-        f"It lets one city join {one.organization}{until}: type it there after `lamp org join`. It is not shown again; "
-        f"`lamp token revoke {words.short_id(one.id)}` makes it void.",
-        err=True,
+    click.echo(
+        f"With it one city can join {one.organization}{until}: `lamp org join`, typed there, asks for it.", err=True
     )
+    output.say(f"It is not shown again. `lamp token revoke {words.short_id(one.id)}` makes it void.", err=True)
 
 
 def _put_out(one: "CityMoved", _ask: Any) -> None:
@@ -116,13 +115,15 @@ def _tell(told: "CityMoved") -> None:
 
 def sentences(told: "CityMoved") -> list[str]:
     """What moving the city means for people."""
-    others = f", with {', '.join(told.cities)}" if told.cities else ", as its only city"
-    found = [f"{told.city} leaves {told.before} and is then in {told.organization}{others}."]
+    comes = f"comes to {told.organization}, with {words.listed(told.cities)}"
+    if not told.cities:
+        comes = f"gets one of its own, called {told.organization}"
+    found = [f"The city {told.city} leaves the organization {told.before} and {comes}."]
     if told.before_ends:
-        found.append(f"{told.before} ends, as it has no other city.")
-    lost = [words.counted(told.members_before, "member"), words.counted(told.tokens_before, "token")]
-    if told.members_before:
-        found.append(f"Not good in this city any more: {' and '.join(lost)} of {told.before}.")
+        found.append(f"The organization {told.before} ends, as it has no other city.")
+    lost = [words.counted(count, noun) for count, noun in _lost(told) if count]
+    if lost:
+        found.append(f"Not good in this city any more: {words.listed(lost)} of {told.before}.")
     if told.slack_before:
         found.append(f"Slack: {words.counted(told.slack_before, 'user')} must be linked anew.")
     if told.members:
@@ -130,6 +131,10 @@ def sentences(told: "CityMoved") -> list[str]:
     else:
         found.append("Nobody but its local owner may then come in; `lamp member add` adds others.")
     return found
+
+
+def _lost(told: "CityMoved") -> tuple[tuple[int, str], ...]:
+    return (told.members_before, "member"), (told.tokens_before, "token")
 
 
 def _done(told: "CityMoved") -> None:

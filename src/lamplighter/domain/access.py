@@ -178,8 +178,8 @@ class NotItsHome(Forbidden):
     def __init__(self, organization: str, home: str) -> None:
         LampError.__init__(
             self,
-            f"Members, tokens and the name of the organization {organization} are not changed from this city alone.",
-            hint=f"Do it in {home}, or with the token of an owner: `lamp --url URL --token TOKEN …`.",
+            f"The members, tokens and name of the organization {organization} are looked after from {home}.",
+            hint="Do it there; or from here with an owner's token: `lamp --url URL --token-file FILE …`.",
         )
 
 

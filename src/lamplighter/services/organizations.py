@@ -15,6 +15,7 @@ from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.members import LONGEST_NAME, OWNER, MemberView, view
 from lamplighter.services.operation import Http, read, transaction
+from lamplighter.services.resolving import the_one
 from lamplighter.services.tokens import CreateToken, creating
 from lamplighter.services.versions import version_of
 from lamplighter.store.organizations import CityInIt, Invitation, OrganizationRow
@@ -32,7 +33,7 @@ class InvitationVoid(LampError):
     def __init__(self) -> None:
         super().__init__(
             "This is no invitation that holds: it was used, revoked or is too old, or its maker is no owner any more.",
-            hint="An owner of the organization makes another with `lamp org invite`.",
+            hint="Ask an owner of the organization for another one.",
         )
 
 
@@ -40,7 +41,7 @@ class HomeStays(Conflict):
     def __init__(self, organization: str, others: Sequence[str]) -> None:
         super().__init__(
             f"This city is the home of the organization {organization}, which has other cities: {', '.join(others)}.",
-            hint="The others leave first: `lamp org leave` in each of them, or `lamp org remove` here.",
+            hint="The home leaves last: `lamp org remove CITY` puts another city out.",
         )
 
 
@@ -137,7 +138,7 @@ class LeaveOrganization:
 class RemoveCity:
     """Put another city out of the organization: it gets one of its own, without members."""
 
-    name: str = given("The city's name or id.", positional=True, metavar="CITY")
+    name: str = given("The city's name, its id, or a part of that.", positional=True, metavar="CITY")
 
 
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,15 +202,18 @@ def leave(tx: Tx, ask: LeaveOrganization, ctx: Context) -> CityMoved:
 
 
 def remove(tx: Tx, ask: RemoveCity, ctx: Context) -> CityMoved:
-    """Raises CityNotInIt, UsageError for a name that several have, HomeStays."""
+    """Raises CityNotInIt, UsageError for a name that several have, IdAmbiguous, HomeStays."""
     own = _own(tx)
     tx.organizations.lock(own.id)
     others = [one for one in tx.organizations.cities() if one.id != tx.city]
-    meant = [one for one in others if ask.name == one.id] or [one for one in others if ask.name == one.name]
-    if not meant:
-        raise CityNotInIt(ask.name, [one.name for one in others])
+    meant = [one for one in others if ask.name == one.name]
     if len(meant) > 1:
         raise UsageError(f"Several cities are called `{ask.name}`.", hint="Name its id: `lamp org show` has it.")
+    if not meant:
+        known = the_one(ask.name, "city", [one.id for one in others])
+        meant = [one for one in others if one.id == known]
+    if not meant:
+        raise CityNotInIt(ask.name, [one.name for one in others])
     return _put_out(tx, meant[0], own, None, ctx, done=True)
 
 

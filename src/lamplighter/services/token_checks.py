@@ -64,7 +64,7 @@ def need_home(tx: Tx) -> None:
     if own is None or own.home_city_id == tx.city:
         return
     names = [one.name for one in tx.organizations.cities_of(own.id) if one.id == own.home_city_id]
-    raise NotItsHome(own.name, f"its home city {names[0]}" if names else "its home city")
+    raise NotItsHome(own.name, f"its home city, {names[0]}" if names else "its home city")
 
 
 class StoredTokens:

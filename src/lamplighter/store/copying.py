@@ -65,8 +65,7 @@ class OtherOrganization(Conflict):
         super().__init__(
             f"In the database {where} the city is in another organization by now, and the one of the copy has other "
             "cities there.",
-            hint="Whoever left an organization is let in again by an invitation only: `lamp org invite` there, then "
-            "`lamp org join`.",
+            hint="A city that left an organization comes back by an invitation only. Copy into another database.",
         )
 
 
