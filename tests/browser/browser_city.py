@@ -34,7 +34,7 @@ port = 0
 [[notifications.destinations]]
 name = "desk"
 kind = "command"
-command = "cat > told.json"
+command = "cat >> told.json"
 
 [[agents]]
 name = "watchman"

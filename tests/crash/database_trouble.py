@@ -48,6 +48,7 @@ class Town:
         self.server = server
         self.members = members
         self.fired = 0
+        self.command = EXEC
         self._clock = SystemClock()
         self._ids, self._rules = IdSource(self._clock), Rules(ZoneInfo("UTC"))
         place, city_id = place_of(city), CityPaths(city).city_id()
@@ -56,7 +57,7 @@ class Town:
 
     def fire(self) -> None:
         name, ctx = f"load{self.fired}", acting("load", self._clock.now())
-        body = {"name": name, "gate": "manual"} | (PROMPT if self.fired % 2 else EXEC)
+        body = {"name": name, "gate": "manual"} | (PROMPT if self.fired % 2 else self.command)
         self._store.transact(editing.create, body, rules=self._rules, ctx=ctx)
         wanted = firing.ByHand(name)
         self._store.transact(firing.run_by_hand, wanted, rules=self._rules, ctx=ctx)

@@ -55,12 +55,15 @@ def test_a_conversation_begun_by_hand_in_tmux_is_adopted(name: str, tmp_path: Pa
         def screen() -> str:
             return tmux(env, "capture-pane", "-p", "-t", "=mine:")
 
+        def kept() -> list[Path]:
+            return [path for path in home.glob(KEPT[name]) if WORD in path.read_text()]
+
         try:
             begins = BY_HAND[name].format(WORD)
             tmux(env, "new-session", "-d", "-s", "mine", "-c", str(work), "-x", "150", "-y", "50", begins)
             until(lambda: "Amber is noted." in screen(), screen)
-            (kept,) = [path for path in home.glob(KEPT[name]) if WORD in path.read_text()]
-            conversation = _ID.findall(kept.name)[-1]
+            until(lambda: len(kept()) == 1, kept)  # an answer may be shown before it is written
+            conversation = _ID.findall(kept()[0].name)[-1]
             tmux(env, "kill-server")
             until(lambda: processes_at_home(home) == set(), lambda: processes_at_home(home))
             told = ("session", "adopt", "Finish it now.", "--preset", name, "--id", conversation)
@@ -83,4 +86,4 @@ def test_a_conversation_begun_by_hand_in_tmux_is_adopted(name: str, tmp_path: Pa
         finally:
             tmux(env, "kill-server")
             lamp("stop", cwd=root, env=env)
-    assert processes_at_home(home) == set()
+    until(lambda: processes_at_home(home) == set(), lambda: processes_at_home(home))

@@ -15,6 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from database_trouble import Town, bad, hold, town
+from pipeline_load import EXEC
 from small_disk import SmallDisk, small_disk
 
 from lamplighter.testing.postgres import Cluster, cluster
@@ -23,6 +24,8 @@ from lamplighter.testing.processes import children
 TIMES = 3
 FULL_SECONDS = 15.0
 EVERY = 0.7
+# Its output is kept with the run. Short rows alone find room in what the database has already, and no trouble comes.
+WORDY = {"exec": f"head -c 4000 /dev/urandom | base64; {EXEC['exec']}"}
 TABLES = ("events", "runs", "run_events", "outbox", "beads", "sessions", "trigger_events")
 
 
@@ -107,6 +110,7 @@ def full_server(stack: ExitStack, tmp_path: Path, environment: dict[str, str]) -
 
 def run_drill(drill: Drill, counts: dict[str, object]) -> None:
     counts["way"] = drill.way
+    drill.town.command = WORDY
     told = []
     with drill.town.under_load(EVERY):
         for _ in range(TIMES):
