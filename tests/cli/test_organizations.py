@@ -86,6 +86,11 @@ def test_two_daemons_know_one_token_until_it_is_revoked_at_either(
     assert here("member", "add", "cleo", "--url", base, "--token-file", str(south / "boss")).code == 0
     assert "cleo" in [one["name"] for one in at(north, "member list --json").json]
     assert "is the home" in one_sentence(at(north, "org leave --yes"), 4)
+    assert (
+        at(north, "org home south").out
+        == "north is looked after from south now, whose local owner is an owner of it.\n"
+    )
+    assert at(south, "org home north").code == 0
     assert at(south, "org leave --name lone --yes").out == "south is in the organization lone now.\n"
     assert (status(north, "/runs", boss), status(south, "/runs", boss)) == (200, 401)
     assert piped(monkeypatch, south, "org join --yes", at(north, "org invite --json").json["invitation"]).code == 0

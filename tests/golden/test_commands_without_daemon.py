@@ -79,6 +79,7 @@ def admit_people(city: GoldenCity) -> None:
         city.record("org join", "--dry-run", case="own")
     city.record("org leave", "--dry-run", case="alone")
     city.record("org remove", "nowhere", case="unknown")
+    city.record("org home", "town")
     city.record("member remove", "ben")
 
 

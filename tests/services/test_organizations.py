@@ -23,6 +23,7 @@ from lamplighter.services.members import ADD, REMOVE, ROLE, AddMember, ListMembe
 from lamplighter.services.members import LIST as MEMBERS
 from lamplighter.services.operation import Operation, judged
 from lamplighter.services.organizations import (
+    HOME,
     INVITE,
     JOIN,
     LEAVE,
@@ -38,6 +39,7 @@ from lamplighter.services.organizations import (
     OrganizationView,
     RemoveCity,
     RenameOrganization,
+    SetHome,
     ShowOrganization,
 )
 from lamplighter.services.organizations import REMOVE as PUT_OUT
@@ -254,6 +256,7 @@ OF_ORGANIZATION: tuple[tuple[Operation[Any, Any], Any], ...] = (
     (RENAME, RenameOrganization("mine")),
     (INVITE, InviteCity()),
     (PUT_OUT, RemoveCity("north")),
+    (HOME, SetHome("south")),
 )
 
 
@@ -352,6 +355,20 @@ def test_the_home_city_leaves_last(north: City, joined: City, make: Callable[[st
         joined.do(PUT_OUT, RemoveCity("north"), boss)
     joined.do(LEAVE, LeaveOrganization())
     assert north.join(invitation).before_ends
+
+
+def test_another_city_becomes_the_home(north: City, joined: City) -> None:
+    """Also where the machine of the one before is no more: an owner's token does it from any city."""
+    boss = joined.bearer(north.token("owner-of-north"))
+    assert joined.do(HOME, SetHome("south"), boss).is_home
+    joined.do(ADD, AddMember("new"))
+    with pytest.raises(NotItsHome):
+        north.do(ADD, AddMember("mallory"))
+    with pytest.raises(CityNotInIt):
+        joined.do(HOME, SetHome("west"))
+    assert north.audit()[1][0] == "org.home"
+    north.do(LEAVE, LeaveOrganization())
+    assert [one.name for one in joined.show().cities] == ["south"]
 
 
 def test_only_an_owner_moves_a_city(north: City, south: City) -> None:

@@ -584,6 +584,7 @@ CALLS: dict[str, Call] = {
     ),
     "organizations.add": lambda tx, k: tx.organizations.add(OrganizationRow("org_new", "new", k.later, tx.city)),
     "organizations.rename": lambda tx, _: tx.organizations.rename("renamed"),
+    "organizations.set_home": lambda tx, _: (tx.organizations.set_home("cty_9"), tx.organizations.own()),
     "organizations.move": lambda tx, k: (
         tx.organizations.add(OrganizationRow("org_new", "new", k.later, tx.city)),
         tx.organizations.move(tx.city, "org_new"),

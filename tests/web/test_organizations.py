@@ -104,6 +104,7 @@ async def test_the_local_owner_of_a_city_that_joined_has_no_say_in_the_organizat
     bodies = {
         "member.add": {"name": "mallory", "role": "owner"}, "member.role": {"role": "owner"},
         "token.create": {"name": "t"}, "org.rename": {"name": "mine"}, "org.invite": {},
+        "org.home": {"name": "town"},
     }  # fmt: skip
     asked_for = [one for one in ROUTED if one.verb in OF_ORGANIZATION]
     assert {one.verb for one in asked_for} == OF_ORGANIZATION

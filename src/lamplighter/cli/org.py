@@ -38,6 +38,11 @@ def _renamed(one: "OrganizationView", _ask: Any) -> None:
     click.echo(f"The organization is called {one.name} now.")
 
 
+def _moved_home(one: "OrganizationView", _ask: Any) -> None:
+    home = next(city.name for city in one.cities if city.is_home)
+    click.echo(f"{one.name} is looked after from {home} now, whose local owner is an owner of it.")
+
+
 def _invited(one: "InvitationMade", _ask: Any) -> None:
     click.echo(one.invitation)
     until = f" until {output.local_time(one.expires_at)}" if one.expires_at else ""
@@ -54,7 +59,7 @@ def _put_out(one: "CityMoved", _ask: Any) -> None:
 org = Subject(
     "org",
     "The organization of the city: cities of one database that share their members.",
-    {"show": _organization, "rename": _renamed, "invite": _invited, "remove": _put_out},
+    {"show": _organization, "rename": _renamed, "invite": _invited, "remove": _put_out, "home": _moved_home},
 )
 
 

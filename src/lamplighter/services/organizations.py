@@ -41,14 +41,14 @@ class HomeStays(Conflict):
     def __init__(self, organization: str, others: Sequence[str]) -> None:
         super().__init__(
             f"This city is the home of the organization {organization}, which has other cities: {', '.join(others)}.",
-            hint="The home leaves last: `lamp org remove CITY` puts another city out.",
+            hint="Let another city be its home before: `lamp org home CITY`.",
         )
 
 
 class CityNotInIt(NotFound):
     def __init__(self, city: str, known: Sequence[str]) -> None:
         super().__init__(
-            f"There is no other city `{city}` in the organization{full_stop(city, known)}",
+            f"`{city}` names no other city of the organization{full_stop(city, known)}",
             hint="`lamp org show` lists its cities with their ids.",
         )
 
@@ -141,6 +141,13 @@ class RemoveCity:
     name: str = given("The city's name, its id, or a part of that.", positional=True, metavar="CITY")
 
 
+@dataclass(frozen=True)
+class SetHome:
+    """Have the organization looked after from another of its cities, whose local owner is then an owner of it."""
+
+    name: str = given("The city's name, its id, or a part of that.", positional=True, metavar="CITY")
+
+
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -206,15 +213,14 @@ def remove(tx: Tx, ask: RemoveCity, ctx: Context) -> CityMoved:
     own = _own(tx)
     tx.organizations.lock(own.id)
     others = [one for one in tx.organizations.cities() if one.id != tx.city]
-    meant = [one for one in others if ask.name == one.name]
-    if len(meant) > 1:
-        raise UsageError(f"Several cities are called `{ask.name}`.", hint="Name its id: `lamp org show` has it.")
-    if not meant:
-        known = the_one(ask.name, "city", [one.id for one in others])
-        meant = [one for one in others if one.id == known]
-    if not meant:
-        raise CityNotInIt(ask.name, [one.name for one in others])
-    return _put_out(tx, meant[0], own, None, ctx, done=True)
+    return _put_out(tx, _meant(ask.name, others), own, None, ctx, done=True)
+
+
+def set_home(tx: Tx, ask: SetHome, _ctx: Context) -> OrganizationView:
+    """Raises CityNotInIt, UsageError for a name that several have, IdAmbiguous."""
+    tx.organizations.lock(_own(tx).id)
+    tx.organizations.set_home(_meant(ask.name, tx.organizations.cities()).id)
+    return _view(tx, _own(tx))
 
 
 def version(tx: Tx, _ask: ShowOrganization | RenameOrganization, *, lock: bool) -> str:
@@ -236,6 +242,18 @@ def _own(tx: Tx) -> OrganizationRow:
 
 def _this(tx: Tx) -> CityInIt:
     return next(one for one in tx.organizations.cities() if one.id == tx.city)
+
+
+def _meant(text: str, cities: Sequence[CityInIt]) -> CityInIt:
+    """The city that is meant by its name, its id or a part of that. Raises CityNotInIt, UsageError, IdAmbiguous."""
+    named = [one for one in cities if one.name == text]
+    if len(named) > 1:
+        raise UsageError(f"Several cities are called `{text}`.", hint="Name its id: `lamp org show` has it.")
+    known = the_one(text, "city", [one.id for one in cities])
+    for one in named or cities:
+        if named or one.id == known:
+            return one
+    raise CityNotInIt(text, [one.name for one in cities])
 
 
 def _named(text: str) -> str:
@@ -322,3 +340,5 @@ LEAVE = transaction("org.leave", Verb.MOVE_CITY, LeaveOrganization, CityMoved, l
                     http=Http("POST", "/organization/leave"), changes=lambda ask: not ask.dry_run)  # fmt: skip
 REMOVE = transaction("org.remove", Verb.WRITE_ORGANIZATION, RemoveCity, CityMoved, remove,
                      http=Http("DELETE", "/organization/cities/{name}", status=204))  # fmt: skip
+HOME = transaction("org.home", Verb.WRITE_ORGANIZATION, SetHome, OrganizationView, set_home,
+                   http=Http("PUT", "/organization/home"))  # fmt: skip

@@ -139,6 +139,7 @@ TABLE = {
     "org.join": "organizations:JOIN",
     "org.leave": "organizations:LEAVE",
     "org.remove": "organizations:REMOVE",
+    "org.home": "organizations:HOME",
     "member.list": "members:LIST",
     "member.add": "members:ADD",
     "member.role": "members:ROLE",

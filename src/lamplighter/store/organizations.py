@@ -53,6 +53,7 @@ INVITATIONS = f"""
     WHERE tokens.hash = :hash ORDER BY tokens.organization_id"""
 ADD = f"INSERT INTO organizations ({ORGANIZATIONS.listed()}) VALUES ({ORGANIZATIONS.given()})"
 RENAME = f"UPDATE organizations SET name = :name WHERE id = {OF_CITY}"
+SET_HOME = f"UPDATE organizations SET home_city_id = :home WHERE id = {OF_CITY}"
 USE_UP = "UPDATE tokens SET revoked_at = :now WHERE organization_id = :id AND hash = :hash AND revoked_at IS NULL"
 MOVE = f"UPDATE cities SET organization_id = :to WHERE id = :moved AND organization_id = {OF_CITY}"
 END = """
@@ -115,6 +116,9 @@ class Organizations:
 
     def rename(self, name: str) -> None:
         self._db.execute(RENAME, {"city": self._city, "name": name})
+
+    def set_home(self, home: str) -> None:
+        self._db.execute(SET_HOME, {"city": self._city, "home": home})
 
     def move(self, moved: str, to: str) -> bool:
         """Give a city of the own organization to another. False if it is not in it."""
