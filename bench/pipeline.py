@@ -1,8 +1,9 @@
 """Runs through the whole pipeline, fired to ended: with an action that does nothing, a no-op command, a minimal agent.
 
-`python bench/pipeline.py [own|counts|commands|dbos-sqlite|dbos|procrastinate|pgqueuer] …` runs the named parts, all
-without a name; one JSON line each. `counts` tells how often a run asks the database, and for what; `commands` puts
-commands a second beside a bare loop of spawning and waiting, and tells what each part of a command costs. With two
+`python bench/pipeline.py [own|counts|commands|inbox|dbos-sqlite|dbos|procrastinate|pgqueuer] …` runs the named parts,
+all without a name; one JSON line each. `counts` tells how often a run asks the database, and for what; `commands` puts
+commands a second beside a bare loop of spawning and waiting, and tells what each part of a command costs; `inbox` tells
+what the inbox adds to the cost of 10,000 failing runs of one automation, beside the same without an inbox. With two
 workers on PostgreSQL, one is this process and the other one is started by it. Beside a peer, both take turns, and what
 is told are medians over the rounds: a shared machine is half as fast from one minute to the next.
 """
@@ -15,15 +16,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
 from zoneinfo import ZoneInfo
-
-from peers.figures import answer, orders
 
 from lamplighter.adapters.artifacts.local import LocalArtifacts
 from lamplighter.adapters.files.run_workshop import FileRunWorkshop
@@ -36,7 +35,9 @@ from lamplighter.adapters.sessions.local import shim
 from lamplighter.adapters.sessions.local.commands import ShimCommands
 from lamplighter.app.agent_runs import LazySelector
 from lamplighter.app.wakeups import listening
+from lamplighter.daemon.active_config import ActiveConfig
 from lamplighter.daemon.automation_loops import Agents, AutomationLoops, Outside
+from lamplighter.daemon.inbox import SWEEP_EVERY, TELL_EVERY, InboxKeeper
 from lamplighter.domain.access import of_run
 from lamplighter.domain.city.model import City, Workspace
 from lamplighter.domain.city.run_sections import Runs
@@ -50,6 +51,7 @@ from lamplighter.kit.records import changed
 from lamplighter.ports.commands import Command, CommandEnded
 from lamplighter.services.automations import editing, firing
 from lamplighter.services.context import acting
+from lamplighter.services.inbox import needs
 from lamplighter.services.operation import judged
 from lamplighter.services.rules import Rules
 from lamplighter.services.runs import review
@@ -59,6 +61,9 @@ from lamplighter.store.owners import Owner
 from lamplighter.store.tx import Store, Tx
 from lamplighter.store.url import Place, SqliteUrl, migrate, open_store, parse_store_url
 from lamplighter.testing.postgres import Cluster, cluster
+
+sys.path.append(str(Path(__file__).parent))  # the last place: `http.py` beside this is not the standard library's
+from peers.figures import answer, orders
 
 CITY = "cty_bench"
 COUNTS = {"nothing": 1500, "exec": 100, "agent": 150}
@@ -72,6 +77,9 @@ COMMANDS = 100
 OUR_JOBS = 2500
 PEER_JOBS = {"dbos-sqlite": 100, "dbos": 100, "procrastinate": 200, "pgqueuer": 1200}
 """Jobs a round: about a second each."""
+FAILURES = 1250
+FAILING_ROUNDS = 8
+"""So many failing runs in so many rounds make 10,000."""
 CLOCK = SystemClock()
 IDS = IdSource(CLOCK)
 RULES = Rules(ZoneInfo("UTC"))
@@ -92,6 +100,11 @@ class Nothing(ShimCommands):
 
     async def forget(self, key: str) -> None:
         del key
+
+
+class Failing(Nothing):
+    async def run(self, command: Command) -> CommandEnded:
+        return changed(await super().run(command), exit_code=1)
 
 
 class Completing(FakeProvider):
@@ -151,7 +164,7 @@ def agents_in(root: Path, store: Store) -> Agents:
 
 @asynccontextmanager
 async def process(
-    place: Place, root: Path, *, real: bool, owner: str, counting: bool = False
+    place: Place, root: Path, *, real: bool, owner: str, counting: bool = False, fails: bool = False
 ) -> AsyncIterator[tuple[Any, AutomationLoops]]:
     """The parts of one process of a city, as the daemon puts them together, at work; with its store."""
     wakes = Wakes()
@@ -161,7 +174,7 @@ async def process(
     await store.transact(lambda tx: tx.cities.ensure("bench", CLOCK.now()))
     await store.transact(lambda tx: tx.owners.register(Owner(owner, "bench", "here", os.getpid(), CLOCK.now())))
     (root / ".gc").mkdir(exist_ok=True)
-    kind = ShimCommands if real else Nothing
+    kind = ShimCommands if real else Failing if fails else Nothing
     runner = kind(root / ".gc" / "commands", city=CITY, clock=CLOCK, ids=IDS)
     if isinstance(runner, Nothing):
         runner.began = {}
@@ -187,7 +200,7 @@ async def process(
 
 
 async def add(store: Store, name: str, kind: str) -> None:
-    body: dict[str, Any] = {"name": name, "gate": "manual", "overlap": "allow"}
+    body: dict[str, Any] = {"name": name, "gate": "manual", "overlap": "allow", "auto_disable_after": 0}
     body |= {"agent": {"prompt": "true", "preset": "shell"}} if kind == "agent" else {"exec": "true"}
     ctx = acting("bench", CLOCK.now())
     await store.transact(editing.create, body, rules=RULES, ctx=ctx)
@@ -349,6 +362,34 @@ async def starts(store: Store, loops: AutomationLoops, count: int) -> list[float
     return waits
 
 
+async def contend_failing(place: Place, root: Path, *, inbox: bool) -> None:
+    """As `contend`, for failing runs of one automation; with all that the daemon does for the inbox, or without any."""
+    if not inbox:
+        needs.judgement = lambda _run, *, tried_again: None  # noqa: ARG005
+    async with process(place, root, real=False, owner=IDS.make("own"), fails=True) as (store, loops):
+        active = ActiveConfig(City(workspace=Workspace(name="bench"), root=root, prefix="be"), RULES)
+        keeping = asyncio.create_task(kept(InboxKeeper(store, CLOCK, IDS, active))) if inbox else None
+        await add(store, "fails", "nothing")
+        await through(loops, ["fails"], WARM_UP)
+        await store.transact(lambda tx: tx.db.execute("ANALYZE", {}))
+        for _, count in orders():
+            before = time.process_time()
+            rate = await through(loops, ["fails"], count)
+            answer([rate, (time.process_time() - before) / count])
+        if keeping is not None:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+
+
+async def kept(keeper: InboxKeeper) -> None:
+    """As in the daemon: people are told every second of what opened, and each minute the inbox is swept."""
+    while True:
+        await keeper.sweep()
+        for _ in range(SWEEP_EVERY // TELL_EVERY):
+            await keeper.tell()
+            await asyncio.sleep(TELL_EVERY.total_seconds())
+
+
 class Contender:
     def __init__(self, *line: str, folder: str) -> None:
         self.process = subprocess.Popen(
@@ -376,6 +417,46 @@ class Contender:
         if not line:
             raise RuntimeError(f"{self.process.args} has ended")
         return line
+
+
+def inbox(server: Cluster, on: str) -> None:
+    """Failing runs with the inbox, without, and once more without: how far the last two differ is the noise.
+
+    Told are the time that 10,000 runs take and the time of the processor that this program takes for them, each as a
+    multiple of the same without an inbox.
+    """
+    arms = ("with", "without", "again")
+    with tempfile.TemporaryDirectory() as folder:
+        contenders = {}
+        for arm in arms:
+            home = Path(folder) / arm
+            home.mkdir()
+            url = server.database() if on == "postgres" else ""
+            contenders[arm] = Contender(__file__, "fail", url, str(home), arm, folder=str(home))
+        rates: dict[str, list[float]] = {arm: [] for arm in arms}
+        spent: dict[str, list[float]] = {arm: [] for arm in arms}
+        for number in range(FAILING_ROUNDS):
+            for place in range(len(arms)):  # another one begins each round
+                arm = arms[(place + number) % len(arms)]
+                rate, processor = contenders[arm].ask("through", FAILURES)
+                rates[arm].append(rate)
+                spent[arm].append(processor)
+        for one in contenders.values():
+            one.leave()
+    takes = {arm: [1 / rate for rate in found] for arm, found in rates.items()}
+    say(
+        part="inbox", on=on, runs=FAILURES * FAILING_ROUNDS, rounds=FAILING_ROUNDS,
+        per_second={arm: round(median(found), 1) for arm, found in rates.items()},
+        times_the_time=_times(takes, "with"), noise=_times(takes, "again"),
+        times_the_processor=_times(spent, "with"), noise_of_the_processor=_times(spent, "again"),
+    )  # fmt: skip
+
+
+def _times(found: Mapping[str, list[float]], arm: str) -> dict[str, float]:
+    """How many times what it is without an inbox, round by round."""
+    ratios = sorted(one / bare for one, bare in zip(found[arm], found["without"], strict=True))
+    told = {"median": median(ratios), "least": ratios[0], "most": ratios[-1]}
+    return {name: round(value, 3) for name, value in told.items()}
 
 
 def beside(peer: str, server: Cluster) -> None:
@@ -414,17 +495,26 @@ def place_in(root: Path, url: str) -> Place:
     return place
 
 
-def main(wanted: list[str]) -> None:
-    log.set_up(level=40)
-    heap.settle()  # as the daemon does
+def contends(wanted: list[str]) -> bool:
+    """Whether this process is one of those that take turns; it did its part then."""
     match wanted:
         case ["help", url, folder, kind]:
             aio.run(help_out(url, Path(folder), kind))
-            return
         case ["contend", url, folder]:
             aio.run(contend(place_in(Path(folder), url), Path(folder)))
-            return
-    wanted = wanted or ["own", "counts", "commands", *PEER_JOBS]
+        case ["fail", url, folder, arm]:
+            aio.run(contend_failing(place_in(Path(folder), url), Path(folder), inbox=arm == "with"))
+        case _:
+            return False
+    return True
+
+
+def main(wanted: list[str]) -> None:
+    log.set_up(level=40)
+    heap.settle()  # as the daemon does
+    if contends(wanted):
+        return
+    wanted = wanted or ["own", "counts", "commands", "inbox", *PEER_JOBS]
     with tempfile.TemporaryDirectory() as folder, cluster() as server:
         root = Path(folder)
         if "own" in wanted:
@@ -438,6 +528,8 @@ def main(wanted: list[str]) -> None:
                 url = server.database()
                 helper = [sys.executable, __file__, "help", url, str(root)] if workers == 2 else None
                 aio.run(own(place_in(root, url), root, f"postgres, workers: {workers}", helper=helper))
+        for on in ("sqlite", "postgres") if "inbox" in wanted else ():
+            inbox(server, on)
         for peer in PEER_JOBS:
             if peer in wanted:
                 beside(peer, server)

@@ -4,8 +4,9 @@ Collects the tests of the changed folders once, in a temporary copy of the repos
 child puts the change into the loaded module and runs the tests that can notice it (`mutation_tests.py`), the likeliest
 first, for some seconds, without those that need PostgreSQL. What these do not notice is tried once more, longer, by
 more files of tests and on PostgreSQL too: only what passes there as well has survived. A change is noticed if a test
-fails that passes without it. What is equivalent by rule is not tried (`mutation_rules.py`). Prints a line for each
-change that nobody noticed, then one of JSON for all. The same seed makes the same choice of changes.
+fails with it, each of two times, that passes without it. Work is time of a processor, so that a busy machine does not
+decide. What is equivalent by rule is not tried (`mutation_rules.py`). Prints a line for each change that nobody
+noticed, then one of JSON for all. The same seed makes the same choice of changes.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -47,6 +49,10 @@ FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 SQL_TERM = re.compile(r"\bAND (?:[\w.]+ (?:=|<>|<=|>=|<|>) (?::\w+|'\w+'|\d+)|[\w.]+ IS (?:NOT )?NULL)")
 SQL_FIRST = re.compile(r"\bWHERE [\w.]+ = :\w+ AND ")
+SQL_BOUND = re.compile(r"(?<=[\w)] )(?:<=|>=|<|>)(?= :\w)")
+BOUNDS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+LOOPS = 60
+"""A child that has used so many seconds of a processor beyond its work goes round in circles."""
 
 
 @dataclass(frozen=True)
@@ -220,8 +226,8 @@ class Trial:
         return found
 
     def _tried(self, items: list[pytest.Item], mutant: Mutant, work: float) -> tuple[str, int]:
-        """The outcome, and how many tests were run."""
-        while (found := self._forked(items, mutant, work))[0] == "failed" and not self._passes_unchanged(found[1]):
+        """The outcome, and how many tests were run. What failed by chance or for want of time is not believed."""
+        while (found := self._forked(items, mutant, work))[0] == "failed" and not self._is_noticed_by(found[1], mutant):
             items = [item for item in items if item.nodeid != found[1]]
         return found[0], int(found[1]) if found[0] == "survived" else 0
 
@@ -239,11 +245,12 @@ class Trial:
         common = words & self.words[item.nodeid]
         return sum(log(len(self.words) / self.tests_with[word]) for word in common) / 2
 
-    def _passes_unchanged(self, test: str) -> bool:
+    def _is_noticed_by(self, test: str, mutant: Mutant) -> bool:
+        """Whether the test passes without the change, and fails with it each time."""
+        items = [item for items in self.items.values() for item in items if item.nodeid == test]
         if test not in self.sound:
-            items = [item for items in self.items.values() for item in items if item.nodeid == test]
             self.sound[test] = self._forked(items, None, self.work)[0] == "survived"
-        return self.sound[test]
+        return self.sound[test] and self._forked(items, mutant, self.work)[0] != "survived"
 
     def _forked(self, items: list[pytest.Item], mutant: Mutant | None, work: float) -> tuple[str, str]:
         """How the tests go: `survived` when every one passes, with how many were run; else the first that failed."""
@@ -271,12 +278,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset([*found, *(word.rstrip("s") for word in found)])
 
 
-CODES = {0: "survived", 1: "failed", 4: "not tried", 5: "undecided"}
+CODES = {0: "survived", 1: "failed", 4: "not tried", 5: "undecided", -signal.SIGXCPU: "timeout"}
 
 
 def _child(items: list[pytest.Item], mutant: Mutant | None, copy: Path, told: Path, work: float, within: float) -> None:
     """Run the tests until one fails or for so many seconds of work; undecided where a busy machine leaves no time."""
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(work) + LOOPS, int(work) + 2 * LOOPS))
     code, ran, over = 3, 0, time.monotonic() + within
     try:
         if mutant is not None:
@@ -359,8 +367,9 @@ def mutants_of(path: Path) -> list[Mutant]:
                 name, node.lineno, kind, text[start:end].decode(), after, start, names[node.lineno], near(node.lineno)
             )
         )
-    for pattern, kind, after in ((SQL_TERM, "sql_term", ""), (SQL_FIRST, "sql_first", "WHERE ")):
+    for pattern, kind in ((SQL_TERM, "sql_term"), (SQL_FIRST, "sql_first"), (SQL_BOUND, "sql_bound")):
         for match in pattern.finditer(text.decode()):
+            after = {"sql_term": "", "sql_first": "WHERE "}.get(kind, BOUNDS.get(match.group(), ""))
             start = len(text.decode()[: match.start()].encode())
             line = 1 + text[:start].count(b"\n")
             found.append(Mutant(name, line, kind, match.group(), after, start, names[line], near(line)))

@@ -1,5 +1,6 @@
 """The way in: `lamp`, or `python -m lamplighter`."""
 
+import io
 import os
 import sys
 
@@ -8,6 +9,7 @@ from lamplighter import __version__
 
 def main() -> None:
     _open_closed_streams()
+    _show_what_can_be_shown()
     if sys.argv[1:] == ["--version"]:  # scripts ask this often; it needs nothing else loaded
         sys.stdout.write(f"lamp {__version__}\n")
         return
@@ -25,6 +27,13 @@ def _open_closed_streams() -> None:
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
+def _show_what_can_be_shown() -> None:
+    """Print `?` for a character that the encoding of a terminal or pipe does not have, rather than nothing at all."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape"}:
+            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":

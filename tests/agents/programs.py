@@ -161,6 +161,11 @@ def only(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("town", names, indirect=True)
 
 
+def with_state(*names: str) -> pytest.MarkDecorator:
+    """As `only`, for what is remembered between steps of a run: the last of the programs on PostgreSQL too."""
+    return only(*names, f"{names[-1]} on postgres")
+
+
 def completing(run: str) -> CallTool:
     return CallTool(
         "automation_complete",
@@ -282,6 +287,8 @@ async def a_town(
     assert lamp(["init", str(root), "--name", "town"]) == 0
     with (root / "city.toml").open("a", encoding="utf-8") as city:
         city.write(more)
+    if "[store]" in more:
+        assert lamp(["init", str(root)]) == 0
     opened = open_city(Settings(root, root, "ada", None, {"PATH": os.environ["PATH"], **(env or {})}))
     wakes = Wakes()
     store = open_store(opened.place, opened.paths.city_id(), wakes)

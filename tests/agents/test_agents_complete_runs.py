@@ -18,7 +18,7 @@ from lamplighter.services import logins
 from lamplighter.services.automations import firing
 from lamplighter.services.context import acting
 from lamplighter.services.runs.views import view
-from lamplighter.testing.model_server import Hang, ModelServer, Refuse, Say
+from lamplighter.testing.model_server import Hang, ModelServer, Raw, Refuse, Say
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(600)]
 LAST_WORDS = "All the lamps are lit now."
@@ -118,6 +118,28 @@ async def test_a_limit_of_the_provider_is_told_with_the_time_it_is_lifted(town: 
     assert (held.preset, held.state, held.until) == (town.program.name, "provider_limit", row.lifts_at)
     assert town.processes() == set()
     seen.check(town.program.name, limit=True)
+
+
+WAIT = "Rate limit reached for scripted-model. Please try again in 7200s."
+FOR_HOURS = {"type": "error", "error": {"type": "rate_limit_exceeded", "code": "rate_limit_exceeded", "message": WAIT}}
+FAILED = {"type": "response.failed", "response": {"id": "r1", "error": FOR_HOURS["error"]}}
+WAITS = {
+    "codex": Raw(f"event: response.failed\ndata: {json.dumps(FAILED)}\n\n".encode(), "text/event-stream"),
+    "goose": Refuse(429, FOR_HOURS, {"retry-after": "7200"}),
+}
+"""After these a program would sit there for hours without a word, before it asks once more."""
+
+
+@only(*WAITS)
+async def test_a_program_that_would_wait_for_hours_is_ended_with_the_time_the_limit_is_lifted(town: Town) -> None:
+    with ModelServer(WAITS[town.program.name]) as model:
+        row = await town.work(await town.fire(model))
+        heard = len([asked for asked in model.asked if asked.tools])
+    assert (row.state, row.reason, heard) == (RunState.FAILED, "provider_limit", 1), row.output_tail
+    assert row.lifts_at is not None
+    assert row.ended_at is not None
+    assert timedelta(minutes=55) < row.lifts_at - row.ended_at <= timedelta(hours=2)
+    assert town.processes() == set()
 
 
 @only(*THOROUGHLY)

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 from lamp_program import here
 from programs import PROGRAMS
 from tmux_towns import a_tmux_town, until
 
 from lamplighter.testing.model_server import CallTool, ModelServer, Say
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]
 
 COMMAND = "codex --disable daemon_auto_start --sandbox workspace-write --ask-for-approval on-request"
 ASKS = CallTool(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from programs import CODEX_CONFIG, PROGRAMS, Program, Town, a_town, completing, only
+from programs import CODEX_CONFIG, PROGRAMS, Program, Town, a_town, completing, with_state
 
 from lamplighter.domain.runs.model import Grade, Run, RunState
 from lamplighter.domain.runs.ports import Block
@@ -31,7 +31,7 @@ async def said(town: Town, row: Run) -> object:
     return row.reason, await town.transcript(row.id), row.output_tail, row.error
 
 
-@only("claude", "codex")
+@with_state("claude", "codex")
 async def test_a_conversation_goes_on_by_a_value_and_with_what_a_person_says(town: Town) -> None:
     with ModelServer() as model:
         first = await town.fire(model, continue_by="payload.issue", payload={"issue": 7})
@@ -55,7 +55,7 @@ async def test_a_conversation_goes_on_by_a_value_and_with_what_a_person_says(tow
     assert town.processes() == set()
 
 
-@only("claude", "codex")
+@with_state("claude", "codex")
 async def test_notes_and_a_cursor_are_handed_on_from_run_to_run(town: Town) -> None:
     with ModelServer() as model:
         first = await town.fire(model)
@@ -75,7 +75,7 @@ async def test_notes_and_a_cursor_are_handed_on_from_run_to_run(town: Town) -> N
     assert "version 1" in told[0], "it is told of them at its start"
 
 
-@only("claude", "codex")
+@with_state("claude", "codex")
 async def test_a_program_that_goes_round_in_circles_is_told_and_then_ended(town: Town) -> None:
     with ModelServer(*[shell(town.program.name, "echo dark")] * 20) as model:
         row = await town.work(await town.fire(model, stuck_after=3))
@@ -86,7 +86,7 @@ async def test_a_program_that_goes_round_in_circles_is_told_and_then_ended(town:
     assert town.processes() == set()
 
 
-@only("claude", "codex")
+@with_state("claude", "codex")
 async def test_a_budget_of_the_day_is_counted_by_what_the_program_reports(town: Town) -> None:
     with ModelServer() as model:
         first = await town.fire(model, budget={"day_tokens": 1})
@@ -158,8 +158,11 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", BY_HAND)
-async def test_a_conversation_begun_by_hand_is_adopted_and_goes_on(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "database"), [("claude", "sqlite"), ("codex", "sqlite"), ("codex", "postgres")])
+async def test_a_conversation_begun_by_hand_is_adopted_and_goes_on(
+    name: str, database: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    more = request.getfixturevalue("on_postgres") if database == "postgres" else ""
     config = {".codex/config.toml": CODEX_CONFIG.replace("SCRIPTED_KEY", "CODEX_API_KEY")}
     program: Program = PROGRAMS[name]
     if name == "codex":  # with a key of a name that it knows: a conversation begun by hand has no configuration
@@ -174,7 +177,7 @@ async def test_a_conversation_begun_by_hand_is_adopted_and_goes_on(name: str, tm
         )
         known = [json.loads(line) for line in by_hand.stdout.splitlines() if line.startswith("{")]
         session = next(one["session_id" if name == "claude" else "thread_id"] for one in known)
-        async with a_town(tmp_path / "town", program, home, env=env) as town:
+        async with a_town(tmp_path / "town", program, home, more=more, env=env) as town:
             words = AdoptSession("Now light its lamp.", name, session, str(place), model=program.model)
             made = await town.store.transact(judged, ADOPT, words, town.ctx)
             model.by_text = {f"run_id: {made.id}": (completing(made.id), Say("Lit."))}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from lamp_program import here
-from programs import PROGRAMS, Town, completing, only
+from programs import PROGRAMS, Town, completing, with_state
 from tmux_towns import Town as TmuxTown
 from tmux_towns import a_tmux_town, heard, until
 
@@ -21,7 +21,7 @@ TOUCH = {
 }
 
 
-@only("claude", "codex")
+@with_state("claude", "codex")
 async def test_a_plan_is_made_without_a_change_and_carried_out_in_the_same_session(town: Town) -> None:
     touch = TOUCH[town.program.name]
     with ModelServer() as model:

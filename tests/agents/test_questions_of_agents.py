@@ -1,7 +1,7 @@
 """Real agent programs that ask a person: answered, they go on in the session in which they asked."""
 
 import pytest
-from programs import Town, completing, only
+from programs import Town, completing, only, with_state
 
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services.runs import continuing
@@ -10,7 +10,7 @@ from lamplighter.testing.model_server import CallTool, ModelServer, Say
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]
 
 
-@only("claude", "codex", "goose")
+@with_state("claude", "codex", "goose")
 async def test_a_question_is_answered_and_the_same_session_goes_on_with_it(town: Town) -> None:
     with ModelServer() as model:
         run = await town.fire(model)

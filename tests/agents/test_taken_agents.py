@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from lamp_program import ENVIRONMENT, here, lamp, told_its_name
+from automation_watch import wait_until
+from lamp_program import ENVIRONMENT, here, lamp
 from programs import PROGRAMS, completing, processes_at_home
-from tmux_towns import heard, heard_in, until
+from tmux_towns import WITHIN_S, heard, heard_in, until
 
 from lamplighter.testing.model_server import Hang, ModelServer, Say
 
@@ -42,15 +43,21 @@ def tmux(env: Mapping[str, str], *words: str) -> str:
     return subprocess.run(asked, check=False, capture_output=True, text=True, env={**ENVIRONMENT, **env}).stdout
 
 
-@pytest.mark.parametrize(("name", "where"), [("claude", "tmux"), ("codex", "terminal")])
+@pytest.mark.parametrize(
+    ("name", "where", "database"),
+    [("claude", "tmux", "sqlite"), ("codex", "terminal", "sqlite"), ("codex", "terminal", "postgres")],
+)
 def test_a_run_is_taken_over_given_back_and_completed(
-    name: str, where: str, model: ModelServer, tmp_path: Path
+    name: str, where: str, database: str, model: ModelServer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     program, home, root = PROGRAMS[name], tmp_path / "home", tmp_path / "town"
     program.furnish(home, model.url)
     env = program.env(model.url, home) | {"TMUX_TMPDIR": str(tmp_path), "LAMP_ACTOR": "ada"}
     assert lamp("init", str(root), cwd=tmp_path, env=env).code == 0
-    (root / "city.toml").write_text(CITY)
+    on_postgres = request.getfixturevalue("on_postgres") if database == "postgres" else ""
+    (root / "city.toml").write_text(CITY + on_postgres)
+    if on_postgres:
+        assert lamp("init", cwd=root, env=env).code == 0
     (root / ".gc/formulas/automations/light").mkdir(parents=True)
     text = LIGHT.format(program=name, model=program.model)
     (root / ".gc/formulas/automations/light/automation.toml").write_text(text)
@@ -64,7 +71,7 @@ def test_a_run_is_taken_over_given_back_and_completed(
         run("daemon", "start")
         made = json.loads(run("automation", "run", "light", "--json"))["id"]
         until(lambda: heard(model, f"run_id: {made}"), lambda: run("run", "show", made))
-        until(lambda: told_its_name(root / ".gc" / "lamp.db", made), lambda: run("run", "show", made))
+        wait_until(root, lambda tx: any(one.program_session for one in tx.sessions.of_run(made)), within=WITHIN_S)
         if where == "tmux":
             tmux(env, "new-session", "-d", "-s", "of-the-person", "env -u LAMP_ACTOR sleep 600")  # its server runs
             run("run", "take", made, "--tmux")

@@ -1,7 +1,7 @@
 """Real agent programs whose claims of success are verified: red ones are resumed with what was found."""
 
 import pytest
-from programs import Town, completing, only
+from programs import Town, completing, with_state
 
 from lamplighter.domain.runs.model import Grade, RunState
 from lamplighter.domain.runs.prompt import completion_id
@@ -19,7 +19,7 @@ def claiming(run: str, number: int) -> CallTool:
     return CallTool(made.name, {**made.arguments, "completion_id": completion_id(run, number)})
 
 
-@only("claude", "codex")
+@with_state("claude", "codex")
 async def test_a_claim_over_red_tests_is_mended_in_the_resumed_session_and_then_verified(town: Town) -> None:
     with ModelServer() as model:
         run = await town.fire(model, verify="echo the lamps are dark; test -e mended")
@@ -37,7 +37,7 @@ async def test_a_claim_over_red_tests_is_mended_in_the_resumed_session_and_then_
     assert town.processes() == set()
 
 
-@only("claude", "codex")
+@with_state("claude", "codex")
 async def test_a_claim_over_red_tests_fails_after_its_rounds(town: Town) -> None:
     with ModelServer() as model:
         run = await town.fire(model, verify="echo dark; exit 3")

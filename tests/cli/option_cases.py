@@ -4,6 +4,8 @@
 test_every_option_counts.py. Where a command needs another one before it, a tuple gives both.
 """
 
+from lamplighter.testing.slack_shapes import BOT_TOKEN, SIGNING_SECRET
+
 Line = str | tuple[str, ...]
 
 EXEC = "--exec true"
@@ -80,6 +82,24 @@ def _changed(option: str) -> tuple[Line, Line]:
 def _emitted(option: str) -> tuple[Line, Line]:
     seen = "event list --type lamp.{n}"
     return ("event emit lamp.{n}", seen), (f"event emit lamp.{{n}} {option}", seen)
+
+
+def _settled(verb: str, option: str) -> tuple[Line, Line]:
+    failed, seen = "automation run fail2", "inbox list --state settled --limit 1"
+    return (failed, f"inbox {verb} fail2", seen), (failed, f"inbox {verb} fail2 {option}", seen)
+
+
+def _installed(option: str) -> tuple[Line, Line]:
+    tokens = f"<<< SLACK_BOT_TOKEN={BOT_TOKEN}\nSLACK_SIGNING_SECRET={SIGNING_SECRET}\n"
+    return tuple((f"slack install {more} {tokens}", "slack list") for more in ("", option))  # type: ignore[return-value]
+
+
+def _adopted(option: str) -> Line:
+    return (f"{ADOPT} {option}", "run inputs last:conversation")
+
+
+ADOPT = "session adopt Go --preset codex --directory {root}/web --id {n}"
+ADOPTED = _adopted("")
 
 
 PAIRS: dict[str, tuple[Line, Line]] = {
@@ -337,9 +357,36 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "mail send --all": ("mail send Hello", "mail send Hello --all"),
     "mail check --inject": _with("mail check mayor", "--inject"),
     "hook --inject": _with("hook mayor", "--inject"),
+    "cost --automation": _with("cost", "--automation fail2"),
+    "cost --days": _with("cost", "--days 3"),
+    "config check --strict": _with("config check", "--strict"),
+    "slack install --configuration": _installed("--configuration site"),
+    "slack install --mode": _installed("--mode plan"),
+    "slack install --preset": _installed("--preset codex"),
+    "slack install --rig": _installed("--rig web"),
+    "inbox resolve --comment": _settled("resolve", "--comment Seen."),
+    "inbox resolve --outcome": _settled("resolve", "--outcome succeeded"),
+    "inbox resolve --reason": _settled("resolve", "--reason known"),
+    "init --demo": _with("init {root}/../{n}", "--demo"),
+    "init --name": _with("init {root}/../{n}", "--name other"),
+    "init --new-database": _with("init {root}", "--new-database"),
+    "init --new-id": _with("init {root}", "--new-id"),
+    "session adopt --directory": (ADOPT, ADOPT.replace("{root}/web", "{root}/place1")),
+    "session adopt --id": ((ADOPT, ADOPT), (ADOPT, f"{ADOPT}2")),
+    "session adopt --mode": (ADOPTED, _adopted("--mode full_access")),
+    "session adopt --model": (ADOPTED, _adopted("--model m")),
+    "session adopt --preset": (ADOPT, ADOPT.replace("codex", "shell")),
+    "store copy --from": ("store copy", "store copy --from sqlite:{n}.db"),
+    "store copy --to": ("store copy", "store copy --to sqlite:{n}.db"),
+    "store copy --replace": (
+        ("store copy --to sqlite:{n}.db", "bead create {n}", "store copy --to sqlite:{n}.db"),
+        ("store copy --to sqlite:{n}.db", "bead create {n}", "store copy --to sqlite:{n}.db --replace"),
+    ),
+    "backup --artifacts": _with("backup {root}/../{n}.tar.gz", "--artifacts"),
 }  # fmt: skip
 
 HERE = "cli/test_every_option_counts.py"
+RUNS = "cli/test_options_of_runs.py"
 ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(
         (
@@ -359,78 +406,59 @@ ELSEWHERE: dict[str, str] = {
             "restart --within",
             "daemon restart --within",
             "context add --use",
+            "daemon stop --within",
+            "daemon start --within",
+            "stop --within",
+            "mail send --notify",
+            "agent request-restart --no-wait",
         ),
         HERE,
     ),
-    "agent request-restart --no-wait": "golden/test_commands_with_daemon.py",
-    "automation run --verbose": "cli/test_following_runs.py",
-    "backup --artifacts": "cli/test_backup.py",
-    "config check --strict": "cli/test_config_commands.py",
-    "daemon start --within": "cli/test_first_hour.py",
-    "daemon stop --within": "cli/test_commands.py",
+    **dict.fromkeys(
+        (
+            "run ask --choice",
+            "run ask --question",
+            "run ask --summary",
+            "run ask --without-answer",
+            "run complete --citation",
+            "run complete --completion-id",
+            "run complete --diff-ref",
+            "run complete --outcome",
+            "run complete --side-effect-ref",
+            "run complete --summary",
+            "run complete --test-report-ref",
+            "worktree list --limit",
+            "inbox approve --text",
+            "run approve --text",
+            "inbox reject --reason",
+            "run reject --reason",
+            "session unsubscribe --to",
+            "event tail --actor",
+            "event tail --since",
+            "open --print",
+        ),
+        RUNS,
+    ),
     "daemon install --print": "cli/test_service_reload.py",
-    "agent let-go --viewer": "web/test_terminal.py",
-    "cost --automation": "services/test_rollups.py",
-    "cost --days": "services/test_rollups.py",
-    "run follow --verbose": "cli/test_following_runs.py",
-    "run logs --follow": "cli/test_following_runs.py",
-    "doctor --fix": "cli/test_config_commands.py",
-    "event tail --actor": "contract/test_event_tail.py",
-    "event tail --since": "contract/test_event_tail.py",
-    "slack install --configuration": "cli/test_slack_commands.py",
-    "inbox approve --text": "golden/test_commands_with_daemon.py",
-    "inbox reject --reason": "daemon/test_plans.py",
-    "inbox resolve --comment": "golden/test_commands_without_daemon.py",
-    "inbox resolve --outcome": "golden/test_commands_without_daemon.py",
-    "inbox resolve --reason": "golden/test_commands_without_daemon.py",
-    "init --demo": "cli/test_commands.py",
-    "init --name": "cli/test_commands.py",
-    "init --new-database": "cli/test_lost_database.py",
-    "init --new-id": "cli/test_copied_city.py",
-    "mail send --notify": "golden/test_commands_with_daemon.py",
-    "open --print": "golden/test_commands_with_daemon.py",
-    "run approve --text": "golden/test_commands_with_daemon.py",
-    "run ask --choice": "cli/test_trusted_work_commands.py",
-    "run ask --question": "cli/test_trusted_work_commands.py",
-    "org join --dry-run": "cli/test_organizations.py",
-    "org join --yes": "cli/test_organizations.py",
-    "org leave --dry-run": "cli/test_organizations.py",
-    "org leave --name": "cli/test_organizations.py",
-    "org leave --yes": "cli/test_organizations.py",
-    "run ask --summary": "cli/test_first_hour.py",
-    "run ask --without-answer": "daemon/test_questions.py",
-    "run complete --citation": "cli/test_agent_run_commands.py",
-    "run complete --completion-id": "services/test_pipeline_cases.py",
-    "run complete --diff-ref": "unit/domain/runs/test_completion.py",
-    "run complete --outcome": "cli/test_agent_run_commands.py",
-    "run complete --side-effect-ref": "unit/domain/runs/test_completion.py",
-    "run complete --summary": "cli/test_agent_run_commands.py",
-    "run complete --test-report-ref": "unit/domain/runs/test_completion.py",
-    "run follow --once": "cli/test_following_runs.py",
-    "run reject --reason": "daemon/test_plans.py",
+    **dict.fromkeys(
+        ("org join --dry-run", "org join --yes", "org leave --dry-run", "org leave --name", "org leave --yes"),
+        "cli/test_organizations.py",
+    ),
     "run take --tmux": "agents/test_taken_agents.py",
+    "doctor --fix": "cli/test_config_commands.py",
+    "agent let-go --viewer": "web/test_terminal.py",
+    "run logs --follow": "cli/test_following_runs.py",
+    "run follow --once": "cli/test_following_runs.py",
+    "run follow --verbose": "cli/test_following_runs.py",
     "run watch --verbose": "cli/test_following_runs.py",
-    "session adopt --directory": "daemon/test_adopted_sessions.py",
-    "session adopt --id": "torture/test_adopted_agents.py",
-    "session adopt --mode": "daemon/test_adopted_sessions.py",
-    "session adopt --model": "daemon/test_adopted_sessions.py",
-    "session adopt --preset": "daemon/test_adopted_sessions.py",
-    "session unsubscribe --to": "golden/test_commands_with_daemon.py",
-    "slack install --mode": "cli/test_slack_commands.py",
-    "slack install --preset": "cli/test_slack_commands.py",
-    "slack install --rig": "cli/test_slack_commands.py",
-    "slack link --member": "daemon/test_slack_buttons.py",
-    "status --every": "cli/test_live_views.py",
+    "automation run --verbose": "cli/test_following_runs.py",
+    "up --quiet": "cli/test_live_views.py",
     "status --watch": "cli/test_live_views.py",
-    "stop --within": "cli/test_commands.py",
-    "store copy --from": "cli/test_store_copy.py",
-    "store copy --replace": "cli/test_store_copy.py",
-    "store copy --to": "cli/test_store_copy.py",
+    "status --every": "cli/test_live_views.py",
     "uninstall --purge": "cli/test_backup.py",
     "uninstall --yes": "cli/test_backup.py",
-    "up --quiet": "cli/test_live_views.py",
+    "worktree clean --discard": "cli/test_trusted_work_commands.py",
+    "slack link --member": "daemon/test_slack_buttons.py",
     "worker --name": "crash/test_workers.py",
     "worker --rig": "crash/test_workers.py",
-    "worktree clean --discard": "cli/test_trusted_work_commands.py",
-    "worktree list --limit": "daemon/test_workspaces.py",
 }

@@ -274,6 +274,7 @@ class TestFace:
         here("bead", "create", "work", "--city", town)
         for arguments in (["bead", "list"], ["event", "list"], ["status"], ["bead", "show", "nope"], ["event", "-h"]):
             said = lamp("--city", town, *arguments, cwd=tmp_path)
+            assert said.out + said.err
             assert "\x1b" not in said.out + said.err
 
     def test_there_is_colour_on_a_terminal(self, town: str) -> None:
@@ -290,8 +291,10 @@ class TestFace:
 
     def test_an_event_cannot_steer_the_readers_terminal(self, town: str) -> None:
         here("event", "emit", "a.b", "--message", "\x1b[2J\x07evil", "--city", town)
-        assert "\x1b" not in here("event", "list", "--city", town).out
-        assert "\x1b" not in here("event", "tail", "--after", "0", "--type", "a.b", "--count", "1", "--city", town).out
+        for command in (["list"], ["tail", "--after", "0", "--type", "a.b", "--count", "1"]):
+            said = here("event", *command, "--city", town).out
+            assert "evil" in said
+            assert "\x1b" not in said
 
     def test_a_reader_that_leaves_is_no_error(self, town: str) -> None:
         for number in range(3):

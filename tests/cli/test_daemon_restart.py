@@ -107,14 +107,17 @@ def test_a_daemon_restart_is_refused_while_the_files_want_what_its_agents_cannot
     (town / "city.toml").write_text(good)
 
 
-def test_a_start_tells_where_the_console_is_and_that_its_port_was_taken(town: Path) -> None:
+def test_a_start_tells_where_the_console_is_and_once_that_its_port_was_taken(town: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         (town / "city.toml").write_text(CITY.format(port=port))
         said = lamp("daemon", "start", cwd=town)
-    assert said.code == 0, said
-    assert "Console: http://127.0.0.1:" in said.out
-    assert f"not {port}: another program had that port" in said.err
+        assert said.code == 0, said
+        assert "Console: http://127.0.0.1:" in said.out
+        assert f"not {port}: another program has that port" in said.err
+        again = lamp("daemon", "restart", cwd=town)
+        assert "Console: http://127.0.0.1:" in again.out
+        assert "another program" not in again.err, "it is told once"
 
 
 def test_only_the_process_of_the_service_manager_begins_again_by_itself() -> None:

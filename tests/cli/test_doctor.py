@@ -185,3 +185,38 @@ def test_broken_files_are_in_the_status_of_a_running_city_and_told_once_by_the_d
         lamp("stop", cwd=town)
     assert "bad/automation.toml: automation.schedule:" in status["controller"]["problems"]["automations"]
     assert sum("minutes go from 0 to 59" in one for one in told) == 1
+
+
+CLOCKED = Path(__file__).parent.parent / "golden" / "clocked_lamp.py"
+DAY_S = 24 * 3600
+
+
+def looked_at(town: Path, *, ahead: float) -> list[str]:
+    """What the doctor tells on a machine whose clock runs ahead by so many seconds, of the clock."""
+    file = town.parent / "ahead"
+    file.write_text(str(ahead))
+    done = subprocess.run(
+        [sys.executable, str(CLOCKED), "--city", str(town), "doctor", "--json"],
+        env=ENVIRONMENT | {"CLOCK_AHEAD_FILE": str(file)}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    found = [one for one in json.loads(done.stdout) if one["check"] in {"clock", "machine"}]
+    assert all(one["level"] == "problem" and one["advice"] for one in found), found
+    return [one["detail"] for one in found]
+
+
+def test_a_clock_that_is_off_is_told_with_what_mends_it(tmp_path: Path) -> None:
+    town = made(tmp_path)
+    assert here("--city", str(town), "event", "emit", "lamp.lit").code == 0
+    assert looked_at(town, ahead=0) == []
+    assert looked_at(town, ahead=DAY_S) == [], "who knows the time?"
+    (back,) = looked_at(town, ahead=-DAY_S)
+    assert back.startswith("The clock was set back by ")
+    assert any("which is long past" in one for one in looked_at(town, ahead=-20 * 365 * DAY_S))
+
+
+def test_a_clock_that_differs_from_the_database_s_is_told(tmp_path: Path, postgres_url: str) -> None:
+    town = made(tmp_path, f'[store]\nurl = "{postgres_url}"\n')
+    assert looked_at(town, ahead=0) == []
+    for seconds in (60, -60):
+        (told,) = [one for one in looked_at(town, ahead=seconds) if "away from the database's" in one]
+        assert f"{seconds:+.1f}"[:2] in told

@@ -1,12 +1,13 @@
 """What `lamp up` says first: among it what fires next, and how soon."""
 
 import re
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from lamp_program import ENVIRONMENT, here, lamp
+from lamp_program import ENVIRONMENT, here, lamp, until
 
 from lamplighter.cli.output import soon
 from lamplighter.kit.clock import rfc3339
@@ -47,3 +48,29 @@ def test_the_doctor_has_no_advice_about_what_the_demo_declares(tmp_path: Path) -
     found = here("doctor", "--city", str(root), "--json").json
     about_the_machine = ("controller", "disk", "programs")
     assert [one for one in found if one["level"] != "ok" and one["check"] not in about_the_machine] == []
+
+
+def test_the_demo_works_in_a_directory_with_a_space(tmp_path: Path) -> None:
+    root = tmp_path / "a demo"
+    assert here("init", str(root), "--demo").code == 0
+    assert lamp("daemon", "start", cwd=root).code == 0
+    try:
+        said = until(lambda: here("agent", "logs", "lamp", "--city", str(root)).out)
+        assert said.startswith("the lamp is lit")
+    finally:
+        assert lamp("stop", cwd=root).code == 0
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_terminal_without_utf_8_is_told_what_it_can_show(tmp_path: Path, encoding: str) -> None:
+    root = tmp_path / "town"
+    assert here("init", str(root)).code == 0
+    made = here("automation", "create", "grüße", "--exec", "echo ☂", "--manual", "--city", str(root))
+    assert made.code == 0, made
+    for command in (["automation", "list"], ["doctor"], ["automation", "show", "grüße"]):
+        line = [sys.executable, "-m", "lamplighter", *command, "--city", str(root)]
+        told = subprocess.run(
+            line, env=ENVIRONMENT | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}, capture_output=True, check=False,
+            timeout=120,
+        )  # fmt: skip
+        assert (told.returncode, told.stderr) == (0, b""), command

@@ -176,6 +176,7 @@ def test_what_repeats_itself_is_told_briefly() -> None:
 def test_the_writer_of_an_event_does_not_steer_the_terminal() -> None:
     (found,) = Narrator().lines(event("automation.fired", "a\x1b[2J", 0, "x\x1b]2;evil\x07\ny"))
     line = found.head + found.body
+    assert "evil" in line
     assert "\x1b[2J" not in line
     assert "\x07" not in line
     assert "\n" not in line

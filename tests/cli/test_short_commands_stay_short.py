@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lamp_program import ENVIRONMENT, lamp
 
-HEAVY = ("mcp", "mcp_types", "starlette", "uvicorn", "httpx2", "pydantic", "obstore", "asyncio")
+HEAVY = ("opentelemetry", "mcp", "mcp_types", "starlette", "uvicorn", "httpx2", "pydantic", "obstore", "asyncio")
 # What a command about a running city, or about its records alone, does without: each costs as much as a bare python.
 HEAVIER = (*HEAVY, "tomlkit", "structlog", "psycopg", "zoneinfo", "cronsim", "uvloop", "ssl", "logging", "difflib")
 CONFIGURATION = ("lamplighter.domain.city", "lamplighter.domain.automations", "lamplighter.domain.sessions")

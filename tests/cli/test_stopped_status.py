@@ -97,6 +97,12 @@ def another_topology(town: Path) -> None:
     (town / "packs/base").symlink_to(town / "elsewhere/two")
 
 
+def automation(town: Path, name: str, more: str = "") -> None:
+    file = town / "automations" / name / "automation.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f'[automation]\nexec = "true"\ngate = "manual"\n{more}')
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "city.toml, with the size and time it had": same_size_and_time,
     "an included file": lambda town: (town / "more.toml").write_text('[[agents]]\nname = "x"\nstart_command = "ls"\n'),
@@ -109,6 +115,8 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a link to another topology": another_topology,
     "a broken city.toml": lambda town: (town / "city.toml").write_text("[[x"),
     "a lock of fetched topologies": lambda town: (town / "topology.lock").write_text(""),
+    "an automation that is new": lambda town: automation(town, "new"),
+    "an automation that is changed": lambda town: automation(town, "old", "# changed\n"),
     "a damaged roster": lambda town: (town / ".gc/roster.json").write_text('{"format": 1'),
     "a roster of another program": lambda town: (town / ".gc/roster.json").write_text(
         (town / ".gc/roster.json").read_text().replace('"program": "', '"program": "9.')
@@ -243,3 +251,15 @@ def test_a_city_on_another_database_than_sqlite_is_told_by_the_whole_program(tow
     whole(settings(town))
     file.write_text(file.read_text().replace(f'"sqlite": "{town}/.gc/lamp.db"', '"sqlite": null'))
     assert stopped_status(settings(town)) is None
+
+
+def test_a_broken_file_of_an_automation_is_told_by_a_stopped_city_too(town: Path) -> None:
+    automation(town, "old", 'gaet = "cron"\n')
+    first = whole(settings(town))
+    [(where, told)] = first["controller"]["problems"].items()
+    assert where == "automations"
+    assert "old/automation.toml: automation.gaet: is not a setting" in told
+    assert stopped_status(settings(town)) == first
+    assert "Problem in automations" in here("status", "--city", str(town)).out
+    automation(town, "old")
+    assert whole(settings(town))["controller"]["problems"] == {}

@@ -74,10 +74,11 @@ ON_POSTGRES = {CrashPoint.STORE_BEFORE_NUMBERING, CrashPoint.STORE_BEFORE_COMMIT
 
 def test_every_point_that_is_passed_has_its_scenario() -> None:
     # in test_automation_crashes.py, test_agent_crashes.py, test_verify_crashes.py, test_stuck_crashes.py,
-    # test_trust_crashes.py, test_notice_crashes.py, test_slack_crashes.py and test_bulk_crashes.py
+    # test_trust_crashes.py, test_notice_crashes.py, test_slack_crashes.py, test_bulk_crashes.py and
+    # test_traces_crashes.py
     automations = (
         "fire.", "item.", "run.", "command.", "cook.", "session.", "complete.", "artifact.", "verify.", "setup.",
-        "notice.", "stuck.", "take.", "bulk.", "turn.",
+        "notice.", "stuck.", "take.", "bulk.", "turn.", "traces.",
     )  # fmt: skip
     elsewhere = {point for point in CrashPoint if point.startswith(automations)}
     assert reached() - elsewhere == set(SCENARIOS)

@@ -116,3 +116,37 @@ def test_an_agent_that_cannot_start_on_a_full_disk_says_so_and_the_others_live_o
     wait_for(lambda: len(starts(town, "fallen")) == 2, "it was not started again when there was room")
     wait_for(lambda: problems(lamp) == {}, "what is over is still told")
     assert states(lamp) == dict.fromkeys(names, "running")
+
+
+TO_A_SMALL_DISK = """
+mount -t tmpfs -o size=300k none "$1" || exit 9
+"$2" -m lamplighter --city "$3" backup "$1/b.tar.gz" && exit 8
+ls -A "$1"
+echo --
+"$2" -m lamplighter --city "$3" backup "$4" || exit 7
+"$2" -m lamplighter restore "$4" "$1/back" && exit 6
+ls -A "$1"
+echo --
+mount -o remount,size=60m none "$1" || exit 5
+"$2" -m lamplighter restore "$4" "$1/back" || exit 4
+"""
+
+
+def test_a_backup_and_a_restore_that_find_no_room_name_their_place_and_leave_nothing(
+    city: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    done = subprocess.run(
+        [
+            *namespace(), "sh", "-c", TO_A_SMALL_DISK, "sh", str(small), sys.executable, str(city),
+            str(tmp_path / "kept"),
+        ],
+        env=environment, check=False, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    first, second, _ = done.stdout.split("--\n")
+    assert (first, second.splitlines()[2:]) == ("", [])
+    told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert [f"{small}/b.tar.gz cannot be written" in told[0], f"{small}/back cannot be made" in told[1]] == [True] * 2
+    assert "database" not in told[0]

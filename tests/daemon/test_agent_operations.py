@@ -15,6 +15,7 @@ from lamplighter.kit.errors import Conflict, NotFound, Unavailable
 from lamplighter.kit.shapes import from_json, to_json
 from lamplighter.ports.secrets import NoSecrets, SecretSource
 from lamplighter.ports.sessions import SessionProvider
+from lamplighter.services import session_operations
 from lamplighter.services.agents import operations as agents
 from lamplighter.services.agents import queries, taking_over
 from lamplighter.services.agents.views import AgentDetail, AgentView
@@ -53,6 +54,10 @@ class TownHost:
     def sessions(self) -> SessionProvider:
         found: SessionProvider = self.town.provider
         return found
+
+    @property
+    def all_sessions(self) -> list[SessionProvider]:
+        return [self.sessions]
 
     @property
     def patrol(self) -> Patrol | None:
@@ -130,6 +135,24 @@ async def test_who_has_no_right_is_refused_and_nothing_happens(crew: Town) -> No
 
 def of_run() -> Actor:
     return Actor("run:run_1", Role.RUN, "run_1")
+
+
+async def test_what_is_said_to_an_agent_s_session_is_typed_there_and_the_agent_is_named(crew: Town) -> None:
+    session = crew.session("mayor")
+    seen = await crew.seen("mayor")
+    assert seen is not None
+    for name in (session, seen.session_id):
+        sent = await do(crew, session_operations.SEND, name, "hello")
+        assert (sent.how, sent.agent, sent.run) == ("typed", "mayor", None)
+    await crew.provider.remove_meta(session, meta.AGENT)
+    await crew.patrol.tick()
+    sent = await do(crew, session_operations.SEND, session, "once more")
+    assert (sent.how, sent.agent) == ("typed", session), "it has no other name"
+    typed = [call[1:] for call in crew.provider.calls if call[0] == "nudge"]
+    assert typed == [(session, "hello"), (session, "hello"), (session, "once more")]
+    with pytest.raises(Forbidden):
+        await do(crew, session_operations.SEND, session, "hello", by=Actor("mia", Role.MEMBER))
+    assert len([call for call in crew.provider.calls if call[0] == "nudge"]) == len(typed)
 
 
 async def test_a_drain_marks_the_session_and_is_told_and_can_be_taken_back(crew: Town) -> None:
@@ -231,3 +254,20 @@ async def test_the_rig_of_whoever_asks_tells_which_agent_a_bare_name_means(fake_
 async def test_an_agent_that_names_nobody_outside_a_session_is_told_to_name_one(crew: Town) -> None:
     with pytest.raises(NotFound, match="No agent is named"):
         await do(crew, queries.DRAIN_CHECK)
+
+
+async def test_a_pool_whose_check_fails_says_so_and_one_that_may_have_no_instance_says_that(fake_town: Town) -> None:
+    text = pool("none", most=0) + pool("asks", most=2, check="exit 3") + pool("fine", most=2, check="echo 0")
+    fake_town.declare(text)
+    known = await do(fake_town, queries.LIST)
+    assert {one.name: one.reason for one in known} == {
+        "none": "its `max` is 0",
+        "asks": "how many are wanted is unknown: it is being asked",
+        "fine": "how many are wanted is unknown: it is being asked",
+    }
+    await fake_town.patrolled()
+    reasons = {one.name: one.reason for one in await do(fake_town, queries.LIST)}
+    assert reasons["none"] == "its `max` is 0"
+    assert "ended with status 3" in reasons["asks"]
+    assert reasons["fine"] == "no demand"
+    assert set(fake_town.patrol.unknown_pools) == {"asks"}

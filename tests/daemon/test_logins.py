@@ -4,6 +4,7 @@ The program is a script that behaves as Claude Code does; how the real one does 
 """
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -20,7 +21,7 @@ from lamplighter.domain.sessions.logins import CHECK_EVERY, LoginState
 from lamplighter.kit.clock import SystemClock, rfc3339
 from lamplighter.services import configurations, logins
 from lamplighter.services.automations import firing
-from lamplighter.services.runs import review
+from lamplighter.services.runs import review, transcripts
 from lamplighter.services.runs.views import view
 from lamplighter.store.url import Place
 
@@ -314,6 +315,63 @@ async def test_a_retry_after_a_limit_starts_when_that_is_lifted_and_not_before(t
     town.answers("ok")
     assert (await completed(town, again.id, other.id)).state is RunState.SUCCEEDED
     assert (await town.loops.get(again.id)).state is RunState.SUCCEEDED
+
+
+async def test_a_program_that_told_of_a_limit_and_falls_silent_is_ended_for_it(town: Town) -> None:
+    """As Codex does, which says that it connects again, and not that it waits for two hours before."""
+    (town.bin / "claude").write_text(PROGRAM.replace("exit 1 ;;", "exec sleep 600 ;;"))
+    town.sign_in()
+    town.answers("Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)")
+    await town.add("light", deadline="2h")
+    run = await town.fire("light")
+
+    async def told() -> bool:
+        await town.looked(run)
+        return any(event.kind == "error" for event in await town.loops.store.read(transcripts.of_run, run))
+
+    await town.loops.until(told)
+    town.clock.by += timedelta(minutes=14)
+    assert (await town.looked(run)).state is RunState.RUNNING
+    town.clock.by += timedelta(minutes=2)
+    ended = await town.ended(run)
+    assert (ended.state, ended.reason, ended.lifts_at) == (RunState.FAILED, "provider_limit", None)
+
+
+GOOSE = """#!/bin/sh
+[ "$1" = --version ] && exit 1
+mkdir -p "$XDG_STATE_HOME/goose/logs/cli/today" && cp "$ANSWERS/log" "$XDG_STATE_HOME/goose/logs/cli/today/1.log"
+ls "$XDG_STATE_HOME" > "$ANSWERS/state"
+exec sleep 600
+"""
+
+
+async def test_a_wait_that_a_program_only_logs_ends_its_run_with_the_time_the_limit_is_lifted(town: Town) -> None:
+    (town.bin / "goose").write_text(GOOSE)
+    (town.bin / "goose").chmod(0o755)
+    (town.home / ".local/state/other").mkdir(parents=True)
+    at = town.clock.now().replace(microsecond=0)
+    why = (
+        'Request failed, retrying (1/3): RateLimitExceeded { details: "Rate limit reached", retry_delay: Some(3600s) }'
+    )
+    entries = [
+        {"timestamp": rfc3339(at), "fields": {"message": one}} for one in (why, "Backing off for 3600s before retry")
+    ]
+    (town.root / "log").write_text("".join(json.dumps(one) + "\n" for one in entries))
+    await town.add("light", agent={"preset": "goose"}, deadline="2h")
+    run = await town.fire("light")
+    await started(town.loops, run)
+    await town.loops.until(lambda: _is_there(town.root / "state"))
+    town.clock.by += timedelta(seconds=20)
+    ended = await town.ended(run)
+    assert (ended.state, ended.reason) == (RunState.FAILED, "provider_limit"), ended.error
+    assert ended.lifts_at == at + timedelta(hours=1)
+    (held,) = await town.held()
+    assert (held.preset, held.until) == ("goose", ended.lifts_at)
+    assert {"goose", "other"} <= set((town.root / "state").read_text().split()), "the rest of its state is the user's"
+
+
+async def _is_there(path: Path) -> bool:
+    return path.exists()
 
 
 async def test_a_limit_without_a_time_fails_the_run_and_holds_nothing(town: Town) -> None:

@@ -2,10 +2,12 @@
 
 from patrol_town import FRAGILE, HEAD, Town, agent, pool
 
+from lamplighter.adapters.sessions.settling import NOT_READY
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.actions import AgentState
 from lamplighter.domain.sessions.idle import DrainReason
 from lamplighter.domain.sessions.model import Seen, SessionName
+from lamplighter.testing.puppets import until
 
 STRICT = HEAD + "[daemon]\nmax_restarts = 3\n"
 
@@ -204,7 +206,27 @@ async def _crashes_of_a_missing_program(town: Town) -> None:
 
 async def test_a_first_nudge_that_did_not_arrive_is_told_as_an_event(fake_town: Town) -> None:
     fake_town.declare(agent("mayor", 'start_command = "sleep 600"\nnudge = "Look after the lamps."\n'))
-    fake_town.provider.deaf[fake_town.session("mayor")] = "It did not become ready, so it was not nudged."
+    fake_town.provider.deaf[fake_town.session("mayor")] = "The text stayed in its input row."
     await fake_town.patrolled()
     (told,) = await fake_town.events("agent.nudge_failed")
-    assert (told.subject, told.message) == ("mayor", "It did not become ready, so it was not nudged.")
+    assert (told.subject, told.message) == ("mayor", "The text stayed in its input row.")
+
+
+async def test_an_agent_that_is_not_ready_in_time_gets_its_first_nudge_once_it_is(fake_town: Town) -> None:
+    fake_town.declare(
+        agent("mayor", 'start_command = "sleep 600"\nready_prompt_prefix = "> "\nnudge = "Look after the lamps."\n')
+    )
+    mayor = fake_town.session("mayor")
+    fake_town.provider.deaf[mayor] = NOT_READY
+    await fake_town.patrolled()
+    (told,) = await fake_town.events("agent.nudge_failed")
+    assert (told.subject, told.message) == ("mayor", NOT_READY)
+    assert "Look after the lamps." not in await fake_town.provider.peek(mayor)
+    fake_town.provider.say(mayor, "> ")
+
+    async def nudged() -> bool:
+        return bool(await fake_town.events("agent.nudged"))
+
+    await until(nudged)
+    assert (await fake_town.provider.peek(mayor)).splitlines().count("Look after the lamps.") == 1
+    await fake_town.patrol.close()

@@ -4,23 +4,24 @@ import itertools
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from lamplighter.adapters.github.api import GitHub
-from lamplighter.daemon.polls import Polls
+from lamplighter.daemon.polls import AFTER_TROUBLE, LATEST, Polls
 from lamplighter.domain.connections.polling import backed_off
 from lamplighter.domain.delivery.outbox import ItemKind
 from lamplighter.domain.delivery_fields import Provider
 from lamplighter.domain.secrets import SecretUnknown
 from lamplighter.kit.ids import IdSource
 from lamplighter.ports.polling import Fetched
-from lamplighter.services import outbox
+from lamplighter.services import outbox, polls
 from lamplighter.services.automations import editing
 from lamplighter.services.context import Context, acting
 from lamplighter.services.deliveries import processing
@@ -29,6 +30,7 @@ from lamplighter.services.rules import Rules
 from lamplighter.store.connections import ConnectionRow
 from lamplighter.store.deliveries import DeliveryRow
 from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.polls import PollRow
 from lamplighter.store.tx import Store, Tx
 from lamplighter.store.url import open_store
@@ -384,3 +386,127 @@ async def test_rubbish_is_left_out_and_what_is_good_beside_it_is_kept(asker: Ask
     await asker.later()
     assert ("issues.opened", "polled") in await asker.came()
     assert (await asker.row()).problem == ""
+
+
+async def connect_later(asker: Asker) -> None:
+    """Another connection, which is due an hour later."""
+    row = ConnectionRow("later", Provider.GITHUB, "", (), (), (), asker.clock.now(), "tester")
+    poll = PollRow("later", "acme/web", asker.hub.url, "GH", {}, asker.clock.now() + timedelta(hours=1))
+
+    def add(tx: Tx) -> None:
+        tx.connections.add(row)
+        tx.polls.add(poll)
+
+    await asker.store.transact(add)
+
+
+async def test_only_what_is_due_is_asked_for_and_the_loop_sleeps_until_the_next(asker: Asker) -> None:
+    assert asker.polls.until_next() == LATEST
+    assert await asker.polls.tick() == []
+    assert asker.polls.until_next() == LATEST, "there is nothing to ask for"
+    await asker.connect()
+    await connect_later(asker)
+    assert await asker.polls.tick() == ["gh"]
+    assert asker.polls.until_next() == MINUTE
+    asker.clock.advance(timedelta(seconds=59))
+    assert (await asker.polls.tick(), asker.polls.until_next()) == ([], timedelta(seconds=1))
+    asker.clock.advance(timedelta(seconds=1))
+    assert asker.polls.until_next() == timedelta(0)
+    assert await asker.polls.tick() == ["gh"]
+    await asker.store.transact(lambda tx: tx.connections.delete("gh"))
+    assert asker.polls.until_next() == MINUTE, "it does not know of it yet"
+    await asker.polls.tick()
+    assert asker.polls.until_next() == LATEST, "the other one is due later than it looks again"
+
+
+async def test_what_another_process_asks_for_is_not_asked_for_again_and_again(asker: Asker) -> None:
+    await asker.connect()
+
+    async def nothing(_row: PollRow) -> None:
+        """Another process was faster, and has not settled it."""
+
+    asker.polls._round = nothing  # type: ignore[method-assign]
+    assert await asker.polls.tick() == ["gh"]
+    assert asker.polls.until_next() == AFTER_TROUBLE
+
+
+async def test_while_the_database_is_away_nothing_is_asked_and_it_is_tried_again(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asker.connect()
+
+    async def away(*_args: object) -> None:
+        raise StoreUnavailable("The database is away.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asker.polls, "store", SimpleNamespace(read=away, transact=away))
+        assert await asker.polls.tick() == []
+    assert asker.polls.until_next() == AFTER_TROUBLE
+    assert asker.hub.answers == []
+    assert await asker.polls.tick() == ["gh"]
+
+
+async def test_a_connection_that_is_deleted_while_it_is_asked_for_leaves_nothing(asker: Asker) -> None:
+    await asker.connect()
+    await asker.polls.tick()
+    asker.hub.open("issues", "The lamp is out")
+    row = await asker.row()
+    await asker.store.transact(lambda tx: tx.connections.delete("gh"))
+    asker.clock.advance(MINUTE)
+    await asker.polls._round(row)
+    assert await asker.store.read(polls.known) == []
+    assert await asker.store.read(lambda tx: tx.deliveries.newest(limit=9)) == []
+
+
+async def test_a_token_is_that_of_the_connection_or_else_of_gh(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def of_gh(_self: GitHub, url: str) -> str:
+        assert url == asker.hub.url
+        return "told-by-gh"
+
+    monkeypatch.setattr(GitHub, "default_token", of_gh)
+    await asker.connect(token="")
+    await asker.polls.tick()
+    assert "token" in (await asker.row()).problem, "the hub knows another"
+    asker.hub.token = "told-by-gh"  # noqa: S105  of a server on loopback
+    await asker.later()
+    assert (await asker.row()).problem == ""
+
+
+async def test_an_address_is_asked_with_what_it_answered_before_and_another_one_without(asker: Asker) -> None:
+    await asker.connect()
+    await asker.polls.tick()
+    asker.hub.event("PushEvent", ref="refs/heads/main", head="b" * 40, before="a" * 40)
+    await asker.later()
+    kept = (await asker.row()).state["events"]
+    assert (kept["at"].partition("?")[0], bool(kept["etag"])) == (f"{asker.hub.url}/repos/acme/web/events", True)
+    await asker.later()
+    assert ("events", 304) in asker.hub.answers[-3:]
+
+    def moved(tx: Tx) -> None:
+        row = tx.polls.lock("gh")
+        assert row is not None
+        state = {**row.state, "events": {**row.state["events"], "at": "https://elsewhere.example/events"}}
+        tx.polls.save(replace(row, state=state))
+
+    await asker.store.transact(moved)
+    await asker.later()
+    assert ("events", 200) in asker.hub.answers[-3:]
+    assert [kind for kind, _ in await asker.came()] == ["push"], "what was seen is not told again"
+
+
+async def test_pages_are_read_up_to_a_bound_and_the_rest_is_read_the_next_time(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lamplighter.daemon.polls.MOST_PAGES", {"events": 1, "issues": 2, "pulls": 1})
+    await asker.connect()
+    await asker.polls.tick()
+    for number in range(205):
+        asker.hub.now += timedelta(seconds=1)
+        asker.hub.open("issues", f"Lamp {number}")
+    asker.clock.advance(timedelta(seconds=205))
+    before = len(asker.hub.answers)
+    await asker.polls.tick()
+    assert [part for part, _ in asker.hub.answers[before:]] == ["events", "issues", "issues", "pulls"]
+    assert len(await asker.came()) == 200
+    await asker.later()
+    assert len(await asker.came()) == 205

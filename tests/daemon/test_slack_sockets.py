@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 from loops_city import Loops
-from slack_city import install, member, on_both
+from slack_city import install, member, messenger, on_both, workspaces
 from slack_day import Day, ShortPauses, told
 
 from lamplighter.adapters.slack.socket_mode import SlackDial
 from lamplighter.adapters.slack.web_api import SlackWebApi
+from lamplighter.daemon.automation_loops import AutomationLoops, Outside
+from lamplighter.daemon.pipeline.slack import SlackOutside
 from lamplighter.daemon.slack_sockets import SlackSockets
 from lamplighter.domain.access import Role
 from lamplighter.services.context import Configured
+from lamplighter.services.runs import review
+from lamplighter.services.slack.installing import TOPIC as SLACK
 from lamplighter.services.slack.receiving import SlackReceiver
 from lamplighter.store.slack import Contact
 from lamplighter.store.tx import Tx
@@ -135,3 +139,53 @@ async def test_sockets_that_are_cut_all_day_lose_and_repeat_nothing(
     assert runs == day.mentions
     assert sorted(said) == sorted(day.replies)
     assert sockets.receiver is not None
+
+
+def outside(loops: Loops, slack: SlackServer, *, dial: bool) -> Outside:
+    found = SlackOutside(workspaces(loops), SlackWebApi(slack.api), SlackDial() if dial else None)
+    notices = messenger(loops, slack)
+    return Outside(loops.runner, lambda _name, _rig: None, lambda: None, {}, loops.agents(), notices, slack=found)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize("dial", [True, False])
+async def test_a_city_opens_its_sockets_where_what_they_need_is_installed(
+    loops: Loops, slack: SlackServer, *, dial: bool
+) -> None:
+    parts = AutomationLoops.build(
+        loops.city, loops.rules, outside(loops, slack, dial=dial), store=loops.store, clock=ShortPauses(),
+        ids=loops.ids, me=review.Worker("own_other", "here"),
+    )  # fmt: skip
+    assert parts.dispatcher.handlers.slack is not None
+    names = [one.name for one in parts.children()]
+    assert names == ["dispatcher", "worker", "deadlines", *(["slack"] if dial else []), "scheduler"]
+    assert "slack" not in [one.name for one in parts.pipeline()]
+    parts.listen(loops.wakes)
+    if not dial:
+        await parts.close()
+        return
+    running = asyncio.create_task(next(one for one in parts.children() if one.name == "slack").run())
+    await install(loops, socket=True)
+    await loops.store.transact(lambda tx: tx.wake(SLACK))  # installed while it runs: it is woken
+    await until(slack, lambda: slack.sockets == 2)
+    running.cancel()
+    await asyncio.wait({running})
+    await until(slack, lambda: not slack.sockets)
+    await parts.close()
+
+
+async def test_a_city_without_slack_has_no_part_for_it(loops: Loops) -> None:
+    assert loops.parts.sockets is None
+    assert loops.parts.dispatcher.handlers.slack is None
+    assert "slack" not in [one.name for one in loops.parts.children()]
+
+
+async def test_a_workspace_without_sockets_has_none_and_an_installation_anew_opens_others(
+    loops: Loops, slack: SlackServer, sockets: SlackSockets
+) -> None:
+    before = slack.opened
+    await install(loops, preset="codex", socket=True)
+    await sockets.tick()
+    await until(slack, lambda: slack.opened == before + 2 and slack.sockets == 2)
+    await install(loops, preset="codex", socket=False)
+    await sockets.tick()
+    await until(slack, lambda: not slack.sockets)

@@ -59,19 +59,24 @@ def test_an_old_link_is_worth_nothing_and_neither_is_an_old_session(
 
 
 def test_a_link_is_no_session_and_a_session_no_link(sessions: BrowserSessions) -> None:
-    assert sessions.actor(sessions.link(ADA)) is None
-    assert sessions.redeem(sessions.begin(ADA)) is None
+    link, session = sessions.link(ADA), sessions.begin(ADA)
+    assert sessions.actor(link) is None
+    assert sessions.redeem(session) is None
+    assert sessions.actor(session) == ADA
+    assert sessions.redeem(link) is not None, "neither was used up"
 
 
 def test_signed_out_is_signed_out(sessions: BrowserSessions) -> None:
-    secret = sessions.begin(ADA)
+    secret, other = sessions.begin(ADA), sessions.begin(ADA)
     sessions.end(secret)
     sessions.end(secret)
+    assert sessions.actor(other) == ADA
     assert sessions.actor(secret) is None
 
 
 def test_a_new_owner_token_signs_every_browser_out(sessions: BrowserSessions, tmp_path: Path, clock: FakeClock) -> None:
     secret = sessions.begin(owner("ada"))
+    assert sessions.actor(secret) == owner("ada")
     assert BrowserSessions(tmp_path, clock, "lot_" + "n" * 40).actor(secret) is None
 
 

@@ -1,8 +1,13 @@
-"""For each kind of inbox item: what brings it about, what brings it about again, and what puts an end to it."""
+"""For each kind of inbox item: what brings it about, what brings it about again, and what puts an end to it.
 
-from collections.abc import Callable
+`MATRIX` says of each kind and each cell that it is tried, or why it cannot be; `test_inbox.py` walks it.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any
 
 from automation_city import City
@@ -17,7 +22,7 @@ from lamplighter.services import outbox, outbox_operations, sessions
 from lamplighter.services.automations import due, editing
 from lamplighter.services.automations.definitions import sync
 from lamplighter.services.automations.operations import CREATE, CreateAutomation
-from lamplighter.services.inbox import needs, settling
+from lamplighter.services.inbox import needs, settling, telling
 from lamplighter.services.runs import people, review
 from lamplighter.store.agents import AgentStart
 
@@ -32,9 +37,6 @@ class Cause:
     arise: Act
     again: Act
     mend: Act
-    folds: bool = True
-    rebuilt: bool = True
-    """Whether the records of the city alone bring the item back."""
 
 
 def _named(city: City, **keys: Any) -> None:
@@ -146,20 +148,102 @@ def _is_accepted(city: City) -> None:
     city.run(settling.of_accepted, ctx=city.context)
 
 
-def _nothing(_city: City) -> None:
-    return
+def _stands_at_a_prompt(city: City) -> None:
+    standing = {MAYOR: sessions.Standing("mayor", "May I run `make`?", city.clock.now())}
+    city.run(sessions.record, [sessions.Prompted(standing, city.clock.now(), "controller")])
+
+
+def _goes_on(city: City) -> None:
+    city.run(sessions.record, [sessions.Prompted({}, city.clock.now(), "controller")])
+
+
+def _takes_none(city: City) -> None:
+    city.run(telling.disable, "pager", "target", "It answered 410 Gone", ctx=city.context)
+
+
+def _takes_one(city: City) -> None:
+    city.run(telling.takes_notices, "pager", ctx=city.context)
+
+
+def _fails_by_hand(city: City) -> None:
+    city.finish(city.run_now("nightly").run, "failed", "exit_1")
+
+
+def _stays_silent(city: City) -> None:
+    city.advance(hours=2)
+    city.run(due.raise_quiet, limit=10, rules=city.rules, ctx=city.context)
+
+
+def _is_proposed_again(city: City) -> None:
+    with contextlib.suppress(editing.NameTaken):
+        city.do(CREATE, CreateAutomation({"name": "nightly", "exec": "true", "gate": "manual"}), surface="tool")
 
 
 CAUSES: dict[Kind, Cause] = {
     Kind.FAILED: Cause(_fails, _fails, _succeeds),
     Kind.TIMED_OUT: Cause(_times_out, _times_out, _succeeds),
-    Kind.NEEDS_HUMAN: Cause(_asks, _asks, _resolves, folds=False),
+    Kind.NEEDS_HUMAN: Cause(_asks, _asks, _resolves),
     Kind.SKIPPED: Cause(_misses_its_project, _misses_its_project, _succeeds),
-    Kind.DISABLED: Cause(_is_disabled, _nothing, _is_enabled),
-    Kind.QUIET: Cause(_falls_silent, _nothing, _succeeds),
+    Kind.DISABLED: Cause(_is_disabled, _fails_by_hand, _is_enabled),
+    Kind.QUIET: Cause(_falls_silent, _stays_silent, _succeeds),
     Kind.BROKEN: Cause(_breaks, _breaks, _file_goes),
-    Kind.DRAFT: Cause(_is_proposed, _is_proposed, _is_enabled),
+    Kind.DRAFT: Cause(_is_proposed, _is_proposed_again, _is_enabled),
     Kind.QUARANTINED: Cause(_is_quarantined, _is_quarantined, _is_lifted),
+    Kind.WAITING: Cause(_stands_at_a_prompt, _stands_at_a_prompt, _goes_on),
     Kind.OUTBOX: Cause(_is_given_up, _is_given_up, _is_delivered),
-    Kind.CONFIG: Cause(_is_refused, _is_refused, _is_accepted, rebuilt=False),
+    Kind.CONFIG: Cause(_is_refused, _is_refused, _is_accepted),
+    Kind.DESTINATION: Cause(_takes_none, _takes_none, _takes_one),
 }
+
+
+# ── the matrix ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Cell(StrEnum):
+    """What is tried of each kind."""
+
+    OPENS = "opens once"
+    FOLDS = "folds"
+    SETTLES = "settles by its cause"
+    RETURNS = "opens anew when it comes back"
+    DISMISSED = "stays dismissed until it happens again"
+    SNOOZED = "is snoozed and comes back"
+    KILLED_OPENING = "killed while it opens"
+    KILLED_SETTLING = "killed while it settles"
+    REBUILT = "is rebuilt from runs, agents and automations"
+
+
+@dataclass(frozen=True)
+class CannotBe:
+    """Why there is nothing to try."""
+
+    why: str
+
+
+TRIED = None
+_ALL: Mapping[Cell, CannotBe | None] = dict.fromkeys(Cell, TRIED)
+MATRIX: Mapping[Kind, Mapping[Cell, CannotBe | None]] = {
+    Kind.FAILED: _ALL,
+    Kind.TIMED_OUT: _ALL,
+    Kind.NEEDS_HUMAN: {**_ALL, Cell.FOLDS: CannotBe("each question is an item of its own, to be answered by itself")},
+    Kind.SKIPPED: _ALL,
+    Kind.DISABLED: _ALL,
+    Kind.QUIET: _ALL,
+    Kind.BROKEN: _ALL,
+    Kind.DRAFT: {
+        **_ALL,
+        Cell.RETURNS: CannotBe("what a person enabled has its name taken: no agent proposes it again"),
+    },
+    Kind.QUARANTINED: _ALL,
+    Kind.WAITING: {**_ALL, Cell.REBUILT: CannotBe("only the agent's screen tells it; the patrol reads that each time")},
+    Kind.OUTBOX: _ALL,
+    Kind.CONFIG: {
+        **_ALL,
+        Cell.REBUILT: CannotBe("only the files tell it; the daemon's sweep reads what became of them"),
+    },
+    Kind.DESTINATION: {
+        **_ALL,
+        Cell.REBUILT: CannotBe("only sending tells it; the next notice that fails opens it again"),
+    },
+}
+"""Each kind has a row, and each row every cell: a kind or a cell without one fails."""

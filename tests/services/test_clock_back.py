@@ -4,12 +4,21 @@ from datetime import timedelta
 from typing import Any
 
 from automation_city import City
+from inbox_causes import CAUSES
+from test_delivery_cases import HOOK, connect, deliver, work
+from test_pipeline_cases import AGENT, running
 
 from lamplighter.domain.events import EventFilter
+from lamplighter.domain.inbox.items import Kind, Shown
+from lamplighter.domain.sessions.logins import Go, Login, LoginKey, LoginState, Waiting, decide
 from lamplighter.services import clock_back
 from lamplighter.services.automations import due, outlook
+from lamplighter.services.inbox import operations, queries
+from lamplighter.services.runs import taking
+from lamplighter.store.polls import PollRow
 
 DAY = timedelta(days=1)
+MINUTE = timedelta(minutes=1)
 
 
 def mend(city: City, by: timedelta = DAY) -> None:
@@ -99,3 +108,42 @@ def test_times_on_record_that_lie_ahead_are_noticed_until_they_are_mended(city: 
     assert "is not due: 1 h remain, for the clock was set back. It comes next at" in explained(city, "tidy")
     city.run(clock_back.mend, DAY, rules=city.rules, ctx=city.context)
     assert city.read(clock_back.ahead, city.clock.now()) is None
+
+
+def test_what_people_and_providers_put_off_comes_when_it_would_have(city: City) -> None:
+    """Without it all of these wait for a day: polls ask nobody, a held login has each run skipped."""
+    connect(city)
+    city.add("fix", **HOOK, gather="30s")
+    deliver(city)
+    work(city)
+    city.run(lambda tx: tx.polls.add(PollRow("gh", "a/b", "https://h", "", {}, city.clock.now() + MINUTE)))
+    CAUSES[Kind.FAILED].arise(city)
+    (item,) = city.do(queries.LIST, queries.ListInbox())
+    city.do(operations.SNOOZE, operations.SnoozeItem(item.id, "1h"))
+    key = LoginKey("node", "claude", "/home", "")
+    held = Login(key, LoginState.LIMITED, city.clock.now(), until=city.clock.now() + MINUTE, looked_at=city.clock.now())
+    city.run(lambda tx: tx.logins.put(held))
+    mend(city)
+    city.advance(minutes=1)
+    now = city.clock.now()
+    assert [one.next_at for one in city.read(lambda tx: tx.polls.all())] == [now]
+    (found,) = city.read(lambda tx: tx.logins.all())
+    assert decide(found, "", Waiting("run_1", now + DAY), now) == Go()
+    work(city)
+    assert len(city.runs_of("fix")) == 1
+    city.advance(hours=1)
+    assert [one.state for one in city.do(queries.LIST, queries.ListInbox())] == [Shown.OPEN]
+
+
+def test_a_run_that_a_person_has_taken_keeps_the_time_it_stood(city: City) -> None:
+    city.add("sweep", agent=AGENT)
+    run = city.run_now("sweep").run
+    running(city, run)
+    before = city.get(run).deadline_at
+    city.run(taking.take, run, ctx=city.context)
+    city.run(taking.hand_over, run, city.get(run).lease.version, ctx=city.context)
+    mend(city)
+    city.advance(hours=1)
+    city.run(taking.give, run, "", ctx=city.context)
+    assert before is not None
+    assert city.get(run).deadline_at == before - DAY + timedelta(hours=1)

@@ -34,6 +34,7 @@ def test_case_22_the_same_event_never_fires_twice_also_after_a_restart(city: Cit
     assert city.tick().fired == []
     city.position = 0  # a new scheduler that looks at the whole log again
     assert city.tick().fired == []
+    assert len(city.runs_of("hears")) == 1
 
 
 def test_events_during_a_run_wait_for_its_end_and_come_as_one_batch(city: City) -> None:

@@ -138,6 +138,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]] | str] = {
     "retry.most": ({**EXEC, "retry": 12}, {"retry": {"count": 12, "most": "40s"}}),
     "auto_disable_after": (EXEC, {"auto_disable_after": 3}),
     "env": "cli/test_secret_commands.py",
+    "connections": "cli/test_connections_of_runs.py",
     "quiet_after": (EXEC, {"quiet_after": "1h"}),
     "timeout": (EXEC, {"timeout": "9s"}),
     "deadline": (EXEC, {"deadline": "9s"}),

@@ -31,6 +31,43 @@ def item(city: City) -> queries.ItemView:
     return view
 
 
+def test_an_item_is_opened_again_by_the_name_of_what_it_is_about(city: City) -> None:
+    CAUSES[Kind.FAILED].arise(city)
+    ask(city, operations.DISMISS, operations.DismissItem(item(city).id))
+    city.advance(minutes=1)
+    CAUSES[Kind.TIMED_OUT].arise(city)
+    second = item(city)
+    ask(city, operations.DISMISS, operations.DismissItem("nightly"))
+    assert ask(city, operations.REOPEN, operations.ReopenItem("nightly")).id == second.id
+    with pytest.raises(operations.NotDismissed, match="is open already"):
+        ask(city, operations.REOPEN, operations.ReopenItem(second.id))
+    with pytest.raises(queries.ItemUnknown):
+        ask(city, operations.REOPEN, operations.ReopenItem("weekly"))
+
+
+def test_an_item_of_several_failures_says_what_the_last_of_them_said(city: City) -> None:
+    city.add("nightly", overlap="allow", auto_disable_after=0)
+    for count, host in enumerate(("10.0.0.1", "10.0.0.2", "10.0.0.3"), 1):
+        city.advance(seconds=5)
+        city.finish(city.run_now("nightly").run, "failed", "exit_1", error=f"cannot reach {host}")
+        assert (item(city).count, host in item(city).sentence) == (count, True)
+    sweep_now(city)
+    [row] = city.read(lambda tx: tx.inbox.page(limit=9))
+    assert "10.0.0.3" in row.facts["error"]
+
+
+def test_an_item_of_work_that_was_given_up_names_what_is_left_of_it(city: City) -> None:
+    CAUSES[Kind.OUTBOX].arise(city)
+    city.advance(seconds=5)
+    CAUSES[Kind.OUTBOX].again(city)
+    sweep_now(city)
+    newest, oldest = sorted((one.item.id for one in city.read(lambda tx: tx.outbox.given_up())), reverse=True)
+    assert (item(city).count, item(city).fix) == (2, f"lamp outbox retry {newest}")
+    city.do(outbox_operations.RETRY, outbox_operations.RetryOutbox(newest))
+    sweep_now(city)
+    assert (item(city).count, item(city).fix) == (1, f"lamp outbox retry {oldest}")
+
+
 def sweep_now(city: City) -> None:
     for one in sweep.SWEEP:
         after: str | None = ""

@@ -46,6 +46,7 @@ def test_another_machine_does_not_adopt_what_it_cannot_see(city: City) -> None:
     city.start(city.tick().fired[0], review.Worker(dead.id, "there"))
     city.run(owners.expire, dead, ctx=city.context)
     assert city.run(review.adopt, review.Worker("own_new", "here"), city.clock.now()) == []
+    assert len(city.run(review.adopt, review.Worker("own_new", "there"), city.clock.now())) == 1
 
 
 def test_an_item_that_kills_worker_after_worker_fails_its_run(city: City) -> None:

@@ -6,7 +6,9 @@ from automation_city import City
 from lamplighter.domain.beads.model import NewBead
 from lamplighter.kit.errors import NotFound, UsageError
 from lamplighter.ports.runs import RunUnknown
-from lamplighter.services import auditing, tokens
+from lamplighter.services import auditing, looking, tokens
+from lamplighter.services.automations import editing, operations, queries
+from lamplighter.services.automations.firing import AutomationUnknown
 from lamplighter.services.operation import judged
 from lamplighter.services.resolving import RESOLVERS, matching, resolved, run_id, the_one
 from lamplighter.services.runs.operations import CANCEL_RUN, CancelRun
@@ -46,6 +48,44 @@ def test_the_short_name_of_a_rigs_automation_means_its_newest_run(city: City) ->
         city.read(run_id, "trim")
     assert first[-6:] in (told.value.hint or "")
     assert second[-6:] in (told.value.hint or "")
+
+
+def test_the_short_name_of_a_rigs_only_automation_means_that_one_everywhere(city: City) -> None:
+    city.add("trim", rig="web")
+    assert city.do(queries.SHOW, queries.ShowAutomation("trim")).scoped_name == "trim:rig:web"
+    assert city.do(queries.HISTORY, queries.AutomationHistory("trim")) == []
+    run = city.do(operations.RUN_AUTOMATION, operations.RunAutomation("trim"))
+    assert run.automation == "trim:rig:web"
+    assert [one.id for one in city.do(LIST_RUNS, ListRuns(automation="trim"))] == [run.id]
+    assert city.do(operations.DISABLE, operations.DisableAutomation("trim")).scoped_name == "trim:rig:web"
+    assert city.do(looking.PIN, looking.PinAutomation("trim")).automation == "trim:rig:web"
+    [entry, *_] = city.do(auditing.LIST, auditing.ListAudit())
+    assert entry.object == "trim:rig:web"
+
+
+def test_a_short_name_that_says_too_little_is_refused_with_the_names_there_are(city: City) -> None:
+    city.add("trim", rig="web")
+    with pytest.raises(AutomationUnknown):  # of the rig that is named
+        city.do(queries.SHOW, queries.ShowAutomation("trim", rig="docs"))
+    city.add("trim", rig="docs")
+    with pytest.raises(AutomationUnknown, match="`trim:rig:docs`, `trim:rig:web`"):
+        city.do(queries.SHOW, queries.ShowAutomation("trim"))
+    city.add("trim")
+    assert city.do(queries.SHOW, queries.ShowAutomation("trim")).scoped_name == "trim"
+
+
+def test_the_name_of_a_deleted_automation_of_the_city_still_means_that_one(city: City) -> None:
+    city.add("trim")
+    old = city.finish(city.run_now("trim").run).id
+    city.run(editing.delete, "trim", ctx=city.context)
+    city.add("trim", rig="web")
+    assert [one.id for one in city.do(LIST_RUNS, ListRuns(automation="trim"))] == [old]
+
+
+def test_the_audit_names_the_run_that_was_meant(city: City, runs: dict[str, str]) -> None:
+    city.do(CANCEL_RUN, CancelRun("last:light"))
+    [entry, *_] = city.do(auditing.LIST, auditing.ListAudit())
+    assert entry.object == runs["lit"]
 
 
 def test_every_unique_beginning_and_end_is_taken(city: City, runs: dict[str, str]) -> None:

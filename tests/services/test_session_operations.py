@@ -6,16 +6,20 @@ from typing import Any, cast
 
 import pytest
 from automation_city import CITY, City
+from test_pipeline_cases import AGENT, a_completion, complete, running
 
+from lamplighter.domain.access import Actor, Forbidden, Role
 from lamplighter.domain.city.sections import Destination, Notifications
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.kit.errors import NotFound
+from lamplighter.kit.records import changed
 from lamplighter.kit.shapes import from_json, to_json
 from lamplighter.ports.secrets import NoSecrets
 from lamplighter.services import session_operations as sessions
 from lamplighter.services import subscriptions
 from lamplighter.services.host import Host
 from lamplighter.services.notices import DestinationUnknown
+from lamplighter.services.runs import review
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.sessions import SessionEnd, SessionRow
 from lamplighter.store.url import open_store
@@ -53,7 +57,7 @@ async def host(city: City) -> AsyncIterator[Any]:
     end = SessionEnd(city.clock.now(), "done", 0, "the last words")
     city.run(lambda tx: tx.sessions.end("ses_3", end))
     store = open_store(city.place, CITY, Wakes())
-    agents, runs = Sees(seen(city, 1, LAMP_AGENT="mayor")), Sees(seen(city, 2, alive=False, LAMP_RUN="run_7"))
+    agents, runs = Sees(seen(city, 1, LAMP_AGENT="mayor")), Sees(seen(city, 2, alive=False, LAMP_RUN_ID="run_7"))
     yield SimpleNamespace(store=store, all_sessions=[agents, runs], secrets=NoSecrets())
     await store.close()
 
@@ -73,9 +77,13 @@ async def test_living_ones_are_listed_and_ended_ones_where_that_is_asked_for(cit
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("ses_1", "ses_1"), ("s-2", "ses_2"), ("ses_3", "ses_3"), ("s-4", "ses_4")]
-)
-async def test_one_is_found_by_its_id_or_its_name(city: City, host: Any, name: str, found: str) -> None:
+    ("name", "found"),
+    [
+        ("ses_1", "ses_1"), ("s-2", "ses_2"), ("ses_3", "ses_3"), ("s-4", "ses_4"), ("mayor", "ses_1"),
+        ("coder", "ses_4"),
+    ],
+)  # fmt: skip
+async def test_one_is_found_by_its_id_its_name_or_its_agent(city: City, host: Any, name: str, found: str) -> None:
     assert (await sessions.show_session(host, sessions.ShowSession(name), city.context)).id == found
 
 
@@ -90,6 +98,8 @@ async def test_a_destination_is_subscribed_to_a_session_by_name_and_not_any_more
         await subscriptions.subscribe(host, subscriptions.Subscribe("s-3", "team"), city.context)
     with pytest.raises(NotFound):
         await subscriptions.subscribe(host, subscriptions.Subscribe("run_" + "0" * 26, "team"), city.context)
+    of_agent = await subscriptions.subscribe(host, subscriptions.Subscribe("mayor", "team"), city.context)
+    assert of_agent.session == "ses_1"
     for was in (True, False):
         done = await subscriptions.unsubscribe(host, subscriptions.Unsubscribe("s-1", "team"), city.context)
         assert (done.session, done.was_subscribed) == ("ses_1", was)
@@ -110,3 +120,32 @@ async def test_the_output_is_that_of_the_provider_which_has_some_or_the_recorded
     assert host.all_sessions[1].peeked == [("s-1", 7)]
     assert await output("s-3") == "the last words"
     assert await output("s-4") == ""
+
+
+async def test_what_is_said_to_the_session_of_a_run_is_said_to_the_run(city: City, host: Any) -> None:
+    city.add("sweep", agent=AGENT)
+    run = city.run_now("sweep").run
+    running(city, run)
+    host.all_sessions[1] = Sees(seen(city, 2, LAMP_RUN_ID=run))
+    ctx = changed(city.context, configured=city.configured)
+    for name in (run, "ses_2", "s-2"):
+        sent = await sessions.send_message(host, sessions.SendMessage(name, "and the gate?"), ctx)
+        assert (sent.how, sent.run, sent.agent) == ("queued", run, None)
+    complete(city, a_completion(run, outcome="failed"), session=None)
+    following = city.get(run).continued_by
+    assert following is not None
+    sent = await sessions.send_message(host, sessions.SendMessage(run, "more"), ctx)
+    assert (sent.how, sent.run) == ("queued", following)
+    city.run(review.cancel, following, ctx=city.context)
+    last = city.get(following).continued_by
+    city.run(review.cancel, last, ctx=city.context)
+    sent = await sessions.send_message(host, sessions.SendMessage(run, "and more"), ctx)
+    assert (sent.how, sent.run) == ("started", city.get(last).continued_by)
+
+
+async def test_to_type_into_an_agent_s_session_is_more_than_to_speak_to_a_run(city: City, host: Any) -> None:
+    member = changed(city.context, actor=Actor("mia", Role.MEMBER), configured=city.configured)
+    with pytest.raises(Forbidden):
+        await sessions.send_message(host, sessions.SendMessage("s-1", "hello"), member)
+    with pytest.raises(NotFound):
+        await sessions.send_message(host, sessions.SendMessage("s-9", "hello"), member)

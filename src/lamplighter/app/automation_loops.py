@@ -20,8 +20,11 @@ from lamplighter.daemon.automation_loops import AutomationLoops, Outside
 from lamplighter.daemon.pipeline.agent_sessions import at_once
 from lamplighter.daemon.pipeline.slack import SlackOutside
 from lamplighter.daemon.polls import Polls
+from lamplighter.daemon.traces import Handing
 from lamplighter.domain.beads.formulas import Formula
 from lamplighter.domain.city.model import City
+from lamplighter.domain.runs.tracing import senders
+from lamplighter.ports.traces import SpanSink
 from lamplighter.services.runs import review
 from lamplighter.services.secret_values import StoredSecrets
 from lamplighter.services.slack.workspaces import Workspaces
@@ -30,10 +33,14 @@ from lamplighter.store.tx import Store
 
 @dataclass(frozen=True)
 class Tools:
-    """Where the tools of agents are served, None for nowhere; `ready` returns once they are, without any delay."""
+    """Where the tools of agents are served, None for nowhere; `ready` returns once they are, without any delay.
+
+    `sink` is where the spans of runs go, if anywhere.
+    """
 
     url: Callable[[], str | None] = lambda: None
     ready: Callable[[], Awaitable[None]] = at_once
+    sink: SpanSink | None = None
 
 
 def loops_of(
@@ -70,6 +77,7 @@ def loops_of(
             SlackDial() if can_listen() else None,
             Attachments(opened.paths.runtime / "slack", opened.clock).keep,
         ),
+        handed=senders if given.sink is None else Handing(given.sink),
     )
     loops = AutomationLoops.build(
         city, rules_of(city, opened.settings.env), outside,

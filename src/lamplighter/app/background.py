@@ -11,6 +11,7 @@ from typing import Any
 from lamplighter.adapters.control import ask
 from lamplighter.adapters.files import log_file
 from lamplighter.adapters.files.lock import ControllerRunning, controller_pid
+from lamplighter.app.kept_port import OF_THE_CITY, kept_port
 from lamplighter.app.service_units import program
 from lamplighter.app.stop_city import Left, leave_city
 from lamplighter.app.wiring import OpenCity
@@ -33,13 +34,26 @@ class Replaced:
 
 @dataclass(frozen=True)
 class Reached:
-    """Where people find the console of the daemon that answers, and why not at the configured port; None if unknown."""
+    """Where people find the console of the daemon that answers; None if unknown.
+
+    `moved` says why it is at another port than the configured one, where it is there since this start.
+    """
 
     console: str | None
     moved: str | None
 
 
-def reached(city: OpenCity) -> Reached:
+def port_before(city: OpenCity) -> int | None:
+    """The port that its API had last."""
+    try:
+        api = city.config.city.api
+    except LampError:  # the start tells it
+        return None
+    return kept_port(city.paths.runtime / OF_THE_CITY, api.host, api.port)
+
+
+def reached(city: OpenCity, before: int | None) -> Reached:
+    """`before` is the port that the API had until this start."""
     found = _answer(city)
     url = None if found is None else found.get("api")
     if url is None:
@@ -48,7 +62,7 @@ def reached(city: OpenCity) -> Reached:
         api = city.config.city.api
     except LampError:  # it runs with the last good configuration
         return Reached(url, None)
-    return Reached(console_url(api.public_url, url), moved_port(api.port, url))
+    return Reached(console_url(api.public_url, url), moved_port(api.port, url, before))
 
 
 def start_background(city: OpenCity, *, within: float) -> int:

@@ -1,5 +1,6 @@
 """`lamp backup` and `lamp restore`: a city in one file, and a city made from one."""
 
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from lamplighter.kit.errors import Conflict, LampError, NotFound, Unavailable, U
 from lamplighter.services.keeping import BackupView
 from lamplighter.store.copying import Progress, save_city
 from lamplighter.store.engine import PROGRAM
+from lamplighter.store.errors import StoreFull
 from lamplighter.store.url import SqliteUrl, migrate, parse_store_url
 
 
@@ -44,6 +46,11 @@ def back_up(city: OpenCity, file: str | None, *, artifacts: bool) -> BackupView:
             save_city(place, saved, paths.city_id(), tell=tell)
             files = archive.files_of(paths.root, paths.runtime, without=rigs, artifacts=kept)
             size = archive.write_archive(target, manifest, saved.path, files, city.progress)
+    except StoreFull as error:  # the copy of the database that is made beside it first
+        raise Unavailable(
+            f"The backup {target} cannot be written: its disk is full.",
+            hint="Free some space there, or name a file on another disk; nothing was left behind.",
+        ) from error
     except OSError as error:
         raise Unavailable(
             f"The backup {target} cannot be written: {error.strerror or error}.",
@@ -106,26 +113,42 @@ def restore(file: Path, root: Path, settings: Settings, tell: archive.Tell) -> R
     making = root.with_name(f"{root.name}.restoring")
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
-        if making.exists():
-            raise Conflict(
-                f"{making} is there: this backup is being restored, or that was interrupted.",
-                hint="If it is not being restored, delete that directory and repeat.",
-            )
-        paths = CityPaths(making)
-        paths.runtime.mkdir(parents=True, mode=0o700)
-        archive.extract(file, making, paths.runtime / archive.DATABASE, tell)
-        paths.runtime.chmod(0o700)
-        migrate(SqliteUrl(paths.runtime / archive.DATABASE, paths.runtime), make=False)
-        notes = _own_store(paths, settings)
+        making.mkdir()
+    except FileExistsError:
+        raise Conflict(
+            f"{making} is there: this backup is being restored, or that was interrupted.",
+            hint="If it is not being restored, delete that directory and repeat.",
+        ) from None
+    except OSError as error:
+        raise _cannot_be_made(root, error) from error
+    try:
+        notes = _made(file, making, settings, tell)
         making.replace(root)
     except OSError as error:
-        raise Unavailable(
-            f"{root} cannot be made: {error.strerror or error}.", hint="Check its owner and mode, and the free space."
-        ) from error
+        shutil.rmtree(making, ignore_errors=True)
+        raise _cannot_be_made(root, error) from error
+    except LampError:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
     paths = CityPaths(root)
     place = parse_store_url("", paths.runtime)
     store_record.write_record(paths, store_record.StoreRecord(store_record.url_of(place, root)))
     return Restored(root, told["made_at"], (*notes, *_notes(told, root)))
+
+
+def _cannot_be_made(root: Path, error: OSError) -> Unavailable:
+    why = f"{root} cannot be made: {error.strerror or error}."
+    return Unavailable(why, hint="Check its owner and mode, and the free space.")
+
+
+def _made(file: Path, making: Path, settings: Settings, tell: archive.Tell) -> list[str]:
+    """Make the city in the empty directory `making`; returns what to know before it is started."""
+    paths = CityPaths(making)
+    paths.runtime.mkdir(mode=0o700)
+    archive.extract(file, making, paths.runtime / archive.DATABASE, tell)
+    paths.runtime.chmod(0o700)
+    migrate(SqliteUrl(paths.runtime / archive.DATABASE, paths.runtime), make=False)
+    return _own_store(paths, settings)
 
 
 def _own_store(paths: CityPaths, settings: Settings) -> list[str]:

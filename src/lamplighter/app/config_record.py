@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lamplighter.adapters.files.last_good import ConfigFiles
-from lamplighter.app.kept_for_status import keep_for_status
+from lamplighter.app.kept_for_status import keep_with_automations
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.city.loaded import LoadedCity
 from lamplighter.domain.city.wanted import roster
@@ -16,7 +16,7 @@ class CityConfigRecord:
 
     def accepted(self, loaded: LoadedCity) -> None:
         self.files.accepted(loaded)
-        keep_for_status(self.city, roster(loaded))
+        keep_with_automations(self.city, roster(loaded))
 
     def rejected(self, reason: str, *, readable: bool) -> None:
         self.files.rejected(reason, readable=readable)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from lamplighter.adapters.files.city import CityPaths
 from lamplighter.app import store_record
 from lamplighter.app.http import HttpServer
 from lamplighter.app.lifetime import Lifetime
+from lamplighter.app.traces import TracesVerb
 from lamplighter.daemon.automation_loops import AutomationLoops
 from lamplighter.daemon.controller import Controller
 from lamplighter.daemon.patrol.loop import Patrol
@@ -22,10 +23,8 @@ from lamplighter.domain.sessions import meta
 from lamplighter.kit import descriptors
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.shapes import to_json
+from lamplighter.services.status import AUTOMATIONS
 from lamplighter.services.status_views import DescriptorsView, RunningController
-
-AUTOMATIONS = "automations"
-"""The name under which problems of automation files stand in the status."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,7 @@ class ControlVerbs:
     store_watch: StoreWatch | None
     loops: AutomationLoops
     paths: CityPaths
+    traces: TracesVerb
     again: bool
     """Whether the process begins again by itself after `leave`."""
 
@@ -51,6 +51,7 @@ class ControlVerbs:
             "status": self._status,
             "wake": self._wake,
             "reload": self._reload,
+            "traces": self._traces,
         }
 
     def view(self) -> RunningController:
@@ -103,6 +104,9 @@ class ControlVerbs:
     async def _reload(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"config_error": await self.reloaded()}
 
+    async def _traces(self, _request: Mapping[str, Any]) -> Mapping[str, Any]:
+        return asdict(self.traces.told())
+
     def _agents(self) -> int:
         """How many agents run; sessions of runs do not count."""
         return sum(seen.alive and not seen.meta.get(meta.RUN) for seen in self.patrol.sight.values())
@@ -111,5 +115,6 @@ class ControlVerbs:
         lost = None if self.store_watch is None else self.store_watch.problem
         found = {"database": lost or self.controller.store.trouble, "api": self.http.problem}
         found |= {AUTOMATIONS: self.loops.file_problem}
+        found["traces"] = self.traces.told().wrong or None
         found["store"] = store_record.warning(self.paths)
         return {name: problem for name, problem in found.items() if problem is not None}

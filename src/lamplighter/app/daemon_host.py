@@ -146,8 +146,8 @@ class DaemonHost(WorkerHost):
     async def controller(self) -> ControllerView:
         return self._parts().verbs.view()
 
-    def remember_for_status(self) -> None:
-        return  # done whenever a configuration comes into force
+    def remember_for_status(self) -> str | None:
+        return None  # it is done whenever a configuration comes into force, and the controller tells its problems
 
     async def living(self) -> Sequence[Owner]:
         return await of_the_living(self._parts().proofs, await self.store.read(lambda tx: tx.owners.all()))

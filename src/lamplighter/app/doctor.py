@@ -22,9 +22,12 @@ from lamplighter.app.doctor_automations import CHECK, MOST_TOLD, automations
 from lamplighter.app.doctor_programs import machine, programs, scripts
 from lamplighter.app.doctor_secrets import secrets
 from lamplighter.app.doctor_slack import slack
+from lamplighter.app.doctor_traces import CHECK as TRACES
+from lamplighter.app.doctor_traces import traces
 from lamplighter.app.live_owners import nodes_of
 from lamplighter.app.membership import place_of
 from lamplighter.app.wiring import OpenCity
+from lamplighter.daemon.active_config import MOST_SKEW
 from lamplighter.domain.cluster.places import where
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.counting import counted
@@ -32,7 +35,7 @@ from lamplighter.kit.errors import LampError
 from lamplighter.services import clock_back
 from lamplighter.services.configurations import taken
 from lamplighter.services.doctor import Finding, Level
-from lamplighter.store.errors import StoreOld
+from lamplighter.store.errors import ClockSkewed, StoreOld
 from lamplighter.store.url import migrate
 
 TYPE_CHECKING = False
@@ -51,7 +54,7 @@ def examine(city: OpenCity, *, fix: bool) -> list[Finding]:
         city.paths.city_id()
     checks: list[Callable[[OpenCity, bool], Iterator[Finding]]] = [
         _structure, _config, _store, secrets, _clock, _controller, _nodes, _outbox, slack, _formulas, automations,
-        _rigs, _beads, scripts, programs, machine, _disk,
+        _rigs, _beads, scripts, programs, machine, traces, _disk,
     ]  # fmt: skip
     found: list[Finding] = []
     for check in checks:
@@ -160,6 +163,10 @@ def _names_taken(city: OpenCity) -> Iterator[Finding]:
 
 
 def _clock(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001
+    theirs = city.store.read(lambda tx: tx.clock_moves.database_time())
+    if theirs is not None and abs(city.clock.now() - theirs) > MOST_SKEW:
+        skewed = ClockSkewed((city.clock.now() - theirs).total_seconds())
+        yield Finding("clock", Level.PROBLEM, skewed.message, skewed.hint)
     back = city.store.read(clock_back.told, city.clock.now())
     if back is None:
         return
@@ -183,6 +190,8 @@ def _controller(city: OpenCity, fix: bool) -> Iterator[Finding]:  # noqa: FBT001
         for name, problem in state["problems"].items():
             if name == CHECK and "automation.toml" in problem:
                 continue  # the check of automations tells it
+            if name == TRACES:
+                continue  # its own check tells it
             advice = "Set another `[api] port`, or 0 for any." if name == "api" else "See its log."
             yield Finding("controller", Level.PROBLEM, f"{name}: {problem}", advice)
         return

@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import json
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from lamplighter.adapters.files.atomic import write_atomically
+from lamplighter.app.kept_port import OF_THE_CITY, OF_WORKERS, keep_port, kept_port
 from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.active_config import ActiveConfig
 from lamplighter.kit import heap, log
@@ -24,8 +23,6 @@ from lamplighter.web.listening import bound, url_of
 
 READY_WITHIN = timedelta(seconds=3)
 TOOLS_WITHIN = timedelta(seconds=60)
-PORT_FILE = "api.json"
-SHARED_PORT_FILE = "worker-api.json"
 
 
 class KeptListener:
@@ -70,6 +67,8 @@ class HttpServer:
     kept: KeptListener = field(default_factory=KeptListener)
     url: str | None = None
     """Where it is reached; still known when the server has stopped, because the next one takes the same port."""
+    port_before: int | None = None
+    """The one that the last server of this city had."""
     _port: int | None = None
     _listener: socket.socket | None = None
     _server: Any = None
@@ -79,11 +78,12 @@ class HttpServer:
     def open(self) -> None:
         """Bind the port. Raises Unavailable if no port is free."""
         wanted = (self.host, self.port)
+        self.port_before = kept_port(self._file, *wanted)
         self._listener = self.kept.again(wanted)
         if self._listener is None:
             with self._alone():
                 self._listener = self._bound()
-                self._remember()
+                keep_port(self._file, self.host, self.port, self._listener.getsockname()[1])
             self.kept.keep(self._listener, wanted)
         self.url, self._port = url_of(self._listener), self._listener.getsockname()[1]
 
@@ -149,29 +149,17 @@ class HttpServer:
 
     def _bound(self) -> socket.socket:
         """Try the previous port first, which running programs still use; then the configured one, then any free one."""
-        for port in dict.fromkeys([*self._remembered(), self.port]):
+        before = kept_port(self._file, self.host, self.port)  # read under the lock: another worker may just have chosen
+        for port in dict.fromkeys([before or self.port, self.port]):
             try:
                 return bound(self.host, port, shared=self.shared)
             except Unavailable as error:
                 self._taken.append(error.message)
         return bound(self.host, 0, shared=self.shared)
 
-    def _remembered(self) -> list[int]:
-        try:
-            kept = json.loads(self._file.read_text(encoding="utf-8"))
-            same = (kept["host"], kept["wanted"]) == (self.host, self.port)
-            return [int(kept["port"])] if same else []
-        except (OSError, ValueError, KeyError, TypeError):
-            return []
-
-    def _remember(self) -> None:
-        if self._listener is not None:
-            kept = {"host": self.host, "wanted": self.port, "port": self._listener.getsockname()[1]}
-            write_atomically(self._file, (json.dumps(kept) + "\n").encode(), mode=0o600)
-
     @property
     def _file(self) -> Path:
-        return self.opened.paths.runtime / (SHARED_PORT_FILE if self.shared else PORT_FILE)
+        return self.opened.paths.runtime / (OF_WORKERS if self.shared else OF_THE_CITY)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

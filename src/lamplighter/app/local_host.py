@@ -15,7 +15,7 @@ from lamplighter.app.city_files import FilesOfCity
 from lamplighter.app.controller_view import controller_view
 from lamplighter.app.formulas import FormulasOfCity
 from lamplighter.app.hooks import prompt_of, queried
-from lamplighter.app.kept_for_status import keep_for_status
+from lamplighter.app.kept_for_status import keep_with_automations
 from lamplighter.app.knocking import knock
 from lamplighter.app.mail import outside_mail
 from lamplighter.app.secrets import box_of
@@ -227,8 +227,9 @@ class LocalHost:
     async def controller(self) -> ControllerView:
         return controller_view(self.city)
 
-    def remember_for_status(self) -> None:
-        keep_for_status(self.city, self.roster)
+    def remember_for_status(self) -> str | None:
+        broken = keep_with_automations(self.city, self.roster)
+        return None if self.city.is_kept else broken
 
     async def living(self) -> Sequence[Owner]:
         known = await self.store.read(lambda tx: tx.owners.all())

@@ -35,7 +35,9 @@ from lamplighter.app.open_beads import close_beads
 from lamplighter.app.patrol import build_patrol
 from lamplighter.app.service_units import is_service, program
 from lamplighter.app.settings import Settings
+from lamplighter.app.traces import TracesVerb, open_traces, traces_of
 from lamplighter.app.wiring import OpenCity, host
+from lamplighter.daemon.automation_loops import AutomationLoops
 from lamplighter.daemon.cluster.leader_duties import LeaderDuties
 from lamplighter.daemon.cluster.rig_claims import RigClaims
 from lamplighter.daemon.controller import Controller
@@ -89,6 +91,8 @@ class Started:
     """Makes a link to the console that signs a browser in, once."""
     port: int
     """The configured one of the API."""
+    port_before: int | None
+    """The one that the API had last."""
     api: str | None
 
 
@@ -239,9 +243,7 @@ class _Process:
         self._http.open()
         stack.callback(self._http.close)
         me = review.Worker(owner.id, node.name)
-        tools = Tools(lambda: self._http.url, self._http.tools_ready)
-        self._loops = loops_of(self._opened, config.city, store=store, me=me, tools=tools)
-        stack.push_async_callback(self._loops.close)
+        told_of_traces = await self._open_loops(stack, config, store, me)
         controller = Controller.build(
             config.city,
             store=store,
@@ -275,6 +277,7 @@ class _Process:
             self._store_watch,
             self._loops,
             self._paths,
+            told_of_traces,
             again=is_service(self._settings.env, os.getpid()),
         )
         self._living = LivingParts(
@@ -289,8 +292,20 @@ class _Process:
             return link_to(console or "", host.sign_in_link(owner_named(self._settings.actor))[0])
 
         return controller, Started(
-            self._paths, config, str(place), member.took_over, peek, console, sign_in, api.port, self._http.url
-        )
+            self._paths, config, str(place), member.took_over, peek, console, sign_in, api.port,
+            self._http.port_before, self._http.url,
+        )  # fmt: skip
+
+    async def _open_loops(
+        self, stack: AsyncExitStack, config: LoadedCity, store: Store, me: review.Worker
+    ) -> TracesVerb:
+        """The loops that fire and run automations, and the one that reports spans of runs where they are asked for."""
+        outlet = await open_traces(stack, self._settings.env)
+        tools = Tools(lambda: self._http.url, self._http.tools_ready, outlet.sink)
+        self._loops: AutomationLoops = loops_of(self._opened, config.city, store=store, me=me, tools=tools)
+        stack.push_async_callback(self._loops.close)
+        self._traces = await traces_of(outlet, store, self._clock, lambda: self._loops.active.city)
+        return TracesVerb(outlet, self._traces)
 
     def _begin_on(self, place: Place) -> str | None:
         """Migrate the database and record that it is in use; returns what to tell if the history is in another one.
@@ -382,6 +397,8 @@ class _Process:
     async def _supervise(self, controller: Controller) -> None:
         polls = polls_of(self._opened, controller.store)
         polls.listen(self._member.wakes)
+        if self._traces is not None:
+            self._traces.listen(self._member.wakes)
         children = [
             Child("patrol", self._patrol_parts.patrol.run),
             Child("ticks", controller.ticks.loop),
@@ -391,6 +408,7 @@ class _Process:
             *([Child("vigil", self._peer_watch.loop)] if self._peer_watch is not None else []),
             *([Child("narrator", self._narrate)] if self._tells is not None else []),
             Child("polls", polls.loop),
+            *([Child("traces", self._traces.loop)] if self._traces is not None else []),
             *self._loops.children(),
         ]
         await self._lifetime.supervise(children)

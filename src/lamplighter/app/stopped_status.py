@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from lamplighter.adapters.files.city import city_at, find_city
+from lamplighter.adapters.files.city import CityPaths, city_at, find_city
 from lamplighter.adapters.files.city_id import original_of
 from lamplighter.adapters.files.lock import controller_pid
 from lamplighter.adapters.files.roster_file import kept_roster
@@ -34,8 +34,8 @@ def stopped_status(settings: Settings) -> dict[str, Any] | None:
         return None
     if paths.pid_file.exists():
         return None
-    roster = kept_roster(paths.roster, paths.root, settings.env)
-    if roster is None or roster["sqlite"] is None or not has_no_sessions(paths, roster["provider"], settings.env):
+    roster = _usable(paths, settings)
+    if roster is None:
         return None
     if original_of(paths.root, os.uname().nodename) is not None:
         return None
@@ -48,10 +48,18 @@ def stopped_status(settings: Settings) -> dict[str, Any] | None:
         | {
             "root": str(paths.root),
             "suspended": roster["suspended"],
-            "controller": dict(DOWN),
+            "controller": DOWN | {"problems": {"automations": roster["broken"]} if roster["broken"] else {}},
             "store": roster["store"],
         }
     )
+
+
+def _usable(paths: CityPaths, settings: Settings) -> dict[str, Any] | None:
+    """What was kept of the configuration, where it says enough of a city without sessions."""
+    kept = kept_roster(paths.roster, paths.root, settings.env)
+    if kept is None or not kept.get("looked_at_automations") or kept["sqlite"] is None:
+        return None
+    return kept if has_no_sessions(paths, kept["provider"], settings.env) else None
 
 
 def _has_earlier_store(runtime: Path) -> bool:

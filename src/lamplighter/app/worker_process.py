@@ -19,6 +19,7 @@ from lamplighter.app.http import HttpServer, KeptListener
 from lamplighter.app.lifetime import Lifetime
 from lamplighter.app.membership import Membership, become_member, join, peer_watch, rigs_here
 from lamplighter.app.settings import Settings
+from lamplighter.app.traces import open_traces
 from lamplighter.app.wiring import OpenCity, locate
 from lamplighter.daemon.automation_loops import AutomationLoops
 from lamplighter.daemon.cluster.leader_duties import LeaderDuties
@@ -118,7 +119,8 @@ class _Worker:
         http.open()
         stack.callback(http.close)
         me = review.Worker(member.owner.id, node.name)
-        tools = Tools(lambda: http.url, http.tools_ready)
+        outlet = await open_traces(stack, opened.settings.env)
+        tools = Tools(lambda: http.url, http.tools_ready, outlet.sink)
         loops = loops_of(opened, city, store=member.store, me=me, tools=tools)
         stack.push_async_callback(loops.close)
         rig_claims = RigClaims(member.store, loops.active, me, self._rigs)

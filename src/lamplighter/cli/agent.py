@@ -74,6 +74,8 @@ agent = Subject(
         "restart": lambda _done, ask: click.echo(f"Restarted {ask.name}."),
         "kill": lambda _done, ask: click.echo(f"Killed {ask.name}."),
         "unquarantine": lambda _done, ask: click.echo(f"The crashes of {ask.name} are forgotten."),
+        "take-over": lambda _done, ask: click.echo(f"You type into the terminal of {ask.name} now."),
+        "let-go": lambda _done, ask: click.echo(f"Nobody types into the terminal of {ask.name} now."),
     },
 )
 

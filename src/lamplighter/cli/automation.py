@@ -11,13 +11,16 @@ from lamplighter.cli.automation_asking import completed, with_mode
 from lamplighter.cli.automation_options import definition_of, definition_options, whole_path
 from lamplighter.cli.automation_views import (
     listed,
+    listed_pins,
     show_times,
     shown,
     shown_cursor,
     shown_history,
     shown_notes,
     tell_deleted,
+    tell_pinned,
     tell_suspension,
+    tell_unpinned,
     tells,
 )
 from lamplighter.cli.completing import names
@@ -41,6 +44,7 @@ automation = Subject(
         "list": listed, "show": shown, "next": show_times, "explain": output.sentences, "history": shown_history,
         "enable": tells("Enabled"), "disable": tells("Disabled"), "suspend": tell_suspension, "resume": tell_suspension,
         "delete": tell_deleted, "notes": shown_notes, "cursor": shown_cursor,
+        "pin": tell_pinned, "unpin": tell_unpinned, "pins": listed_pins,
     },
 )  # fmt: skip
 

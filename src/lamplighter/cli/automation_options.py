@@ -36,6 +36,7 @@ _AGENT = (
     "prompt", "prompt_file", "configuration", "strategy", "fallback", "preset", "model", "effort", "mode",
     "fallback_preset", "fallback_model", "session", "agent",
 )  # fmt: skip
+NO_CONNECTION = "none"
 _TABLES = ("agent", "budget", "retry", "catch_up", "notify", "match", "vars", "env", "filter")
 
 
@@ -133,6 +134,13 @@ _OPTIONS = [
         "--mode", type=click.Choice(["approval", "plan", "full_access"]), help="What an agent may do without asking."
     ),
     click.option(
+        "--connection",
+        "connections",
+        multiple=True,
+        metavar="NAME",
+        help="A connection whose token its runs get, beside those of its triggers; `none` for no token at all.",
+    ),
+    click.option(
         "--set",
         "extra",
         multiple=True,
@@ -149,6 +157,8 @@ def definition_of(options: dict[str, Any], path: str | None) -> dict[str, Any]:
     body: dict[str, Any] = {key: options[key] for key in _PLAIN if options.get(key) is not None}
     if options.get("tags"):
         body["tags"] = list(options["tags"])
+    if options.get("connections"):
+        body["connections"] = _connections(options["connections"])
     body |= {key: options[key] for key in ("catch_up", "retry", "rig", "formula") if options.get(key) is not None}
     if options.get("exec_") is not None:
         body["exec"] = options["exec_"]
@@ -163,6 +173,14 @@ def definition_of(options: dict[str, Any], path: str | None) -> dict[str, Any]:
     if options.get("disabled"):
         body["enabled"] = False
     return _with_extra(body, _extra(options.get("extra", ())))
+
+
+def _connections(names: tuple[str, ...]) -> list[str]:
+    if NO_CONNECTION not in names:
+        return list(names)
+    if len(names) > 1:
+        raise UsageError("--connection none goes without others.", hint="Leave it out to name connections.")
+    return []
 
 
 def whole_path(path: str) -> str:

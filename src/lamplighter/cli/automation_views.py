@@ -11,6 +11,7 @@ from lamplighter.cli.operations import Show
 from lamplighter.cli.output import Col
 from lamplighter.cli.policies import policy_words
 from lamplighter.domain.automations.spoken_reasons import said
+from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.shapes import to_json
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         SuspensionView,
         TriggerEventView,
     )
+    from lamplighter.services.looking import PinView
 
 
 def listed(found: "list[AutomationView]", ask: "ListAutomations") -> None:
@@ -131,6 +133,19 @@ def tell_suspension(found: "SuspensionView", _ask: Any) -> None:
     click.echo(f"{found.scoped_name} is {word} now." if found.changed else f"{found.scoped_name} was {word} already.")
 
 
+def tell_pinned(one: "PinView", _ask: Any) -> None:
+    click.echo(f"{one.automation} stands on top of your lists in the console.")
+
+
+def tell_unpinned(one: "PinView", _ask: Any) -> None:
+    click.echo(f"{one.automation} stands on top no longer.")
+
+
+def listed_pins(found: "list[PinView]", _ask: Any) -> None:
+    rows = [to_json(one) for one in found]
+    output.table(rows, {"AUTOMATION": "automation"}, empty="You keep none on top. `lamp automation pin NAME` does.")
+
+
 def tell_deleted(gone: "AutomationDeleted", _ask: Any) -> None:
     click.echo(f"Deleted {gone.scoped_name}.")
 
@@ -189,11 +204,17 @@ def _at_a_glance(one: "AutomationView") -> dict[str, Any]:
         "standing": _standing(one),
         "fires": "; ".join(trigger.human_schedule or trigger.kind for trigger in one.triggers),
         "does": _action(one.action),
-        "next": min(times) if times and _standing(one) == "on" else None,
+        "next": _next(times) if times and _standing(one) == "on" else None,
         "fired": max(fired) if fired else None,
         "last": max([*fired, *begun]) if fired or begun else None,
         "result": run.state if run is not None else None,
     }
+
+
+def _next(times: list[datetime]) -> datetime | str:
+    """The first of them; one that has passed is due: at once in a city that runs, else at its start."""
+    first = min(times)
+    return first if first > SystemClock().now() else "due"
 
 
 def _standing(one: "AutomationView") -> str:

@@ -14,6 +14,7 @@ import click
 
 from lamplighter.cli import output
 from lamplighter.cli.base import CONTEXT, LampCommand, carries_out, city, remote, settings
+from lamplighter.cli.numbers import Number
 from lamplighter.kit.clock import SystemClock
 
 TYPE_CHECKING = False
@@ -84,7 +85,7 @@ def _banner(report: "Started", *, live: bool, sign_in: bool) -> None:
         click.echo(f"Console: signs you in, once (later: {lamp} open)\n  {report.sign_in()}")
     elif report.console is not None:
         click.echo(f"Console: {report.console}    (`{lamp} open` signs you in)")
-    moved = None if report.api is None else moved_port(report.port, report.api)
+    moved = None if report.api is None else moved_port(report.port, report.api, report.port_before)
     if moved is not None:
         output.note(moved)
     click.echo(f"Look:  {lamp} status    (or: inbox · doctor · --help)")
@@ -230,9 +231,7 @@ def restart(within: str | None) -> None:
 
 @click.command("status", cls=LampCommand, context_settings=CONTEXT)
 @click.option("--watch", is_flag=True, help="Show it again and again, in place; `q` ends it.")
-@click.option(
-    "--every", default=2.0, show_default=True, type=click.FloatRange(0.2, 3600), help="Seconds, with --watch."
-)
+@click.option("--every", default=2.0, show_default=True, type=Number(0.2, 3600), help="Seconds, with --watch.")
 @carries_out("city.status")
 def status(*, watch: bool, every: float) -> None:
     """How the city is: its health, what needs a person, its agents and runs, what failed last, what comes next."""

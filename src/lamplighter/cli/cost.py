@@ -1,13 +1,11 @@
 """`lamp cost`: what runs cost."""
 
-from datetime import timedelta
 from typing import Any
 
 import click
 
 from lamplighter.cli import output, words
 from lamplighter.cli.operations import command_of
-from lamplighter.kit.durations import format_duration
 from lamplighter.services.table import find
 
 TYPE_CHECKING = False
@@ -29,13 +27,12 @@ def _show(found: "CostView", _ask: "ShowCost") -> None:
 
 def _cells(line: "CostLine", by: str) -> dict[str, Any]:
     named = line.key or ("not known" if by == "model" else "")
-    seconds = timedelta(seconds=round(line.duration_s.total_seconds()))
     return {
         "key": named,
         "runs": line.runs,
         "cost": f"{line.cost:.2f}" if line.told else "",
         "tokens": line.tokens or "",
-        "time": format_duration(seconds) if seconds else "",
+        "time": words.span(line.duration_s) if line.duration_s else "",
         "ended": ", ".join(f"{count} {words.state(outcome)}" for outcome, count in line.outcomes.items()),
     }
 

@@ -24,7 +24,7 @@ def run() -> None:
 @click.option("--within", default="30s", show_default=True, metavar="DURATION", help="How long to wait for its answer.")
 def start(within: str) -> None:
     """Run the city in the background; returns when it answers. Its log is `.gc/daemon.log`."""
-    from lamplighter.app.background import start_background
+    from lamplighter.app.background import port_before, start_background
     from lamplighter.app.create import prepare_start
 
     try:
@@ -32,8 +32,10 @@ def start(within: str) -> None:
     except ValueError as error:
         raise UsageError(f"--within: {error}.") from error
     prepare_start(settings())
+    before = port_before(city())
     pid = start_background(city(), within=limit)
-    _tell_running({"pid": pid, "log": str(city().paths.log)}, f"The city runs in the background (process {pid}).")
+    told = f"The city runs in the background (process {pid})."
+    _tell_running({"pid": pid, "log": str(city().paths.log)}, told, before)
 
 
 @daemon.command("restart")
@@ -44,10 +46,11 @@ def restart(within: str | None) -> None:
     Their sessions and commands run on meanwhile, and the new daemon goes on with them. Where none runs, one is started.
     A service begins again as the same process, with its own environment; else the new one has that of this command.
     """
-    from lamplighter.app.background import replace_daemon
+    from lamplighter.app.background import port_before, replace_daemon
     from lamplighter.app.membership import need_database
 
     need_database(city().place)  # a daemon that could not be started again is not ended
+    before = port_before(city())
     done = replace_daemon(city(), within=within)
     kept = None if done.old is None else done.old.agents
     if kept is None:
@@ -55,14 +58,14 @@ def restart(within: str | None) -> None:
     else:
         agents = {0: "no agent ran", 1: "its agent ran on"}.get(kept, f"its {kept} agents ran on")
         told = f"Daemon restarted (process {done.pid}); {agents}."
-    _tell_running({"pid": done.pid, "before": None if done.old is None else done.old.pid, "agents": kept}, told)
+    _tell_running({"pid": done.pid, "before": None if done.old is None else done.old.pid, "agents": kept}, told, before)
 
 
-def _tell_running(value: dict[str, Any], text: str) -> None:
-    """Tell that the daemon runs, and where its console is."""
+def _tell_running(value: dict[str, Any], text: str, before: int | None) -> None:
+    """Tell that the daemon runs, and where its console is; `before` is the port that it had last."""
     from lamplighter.app.background import reached
 
-    found = reached(city())
+    found = reached(city(), before)
     if found.moved is not None:
         output.note(found.moved)
     console = "" if found.console is None else f"\nConsole: {found.console}    (`lamp open` signs you in)"

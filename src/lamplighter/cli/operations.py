@@ -17,7 +17,7 @@ from lamplighter.cli import output
 from lamplighter.cli.base import CONTEXT, LampCommand, LampGroup, city, in_short, patient_city, remote
 from lamplighter.cli.base import carries_out as carries_out  # noqa: PLC0414  the commands that use it use more of this module
 from lamplighter.cli.completing import names
-from lamplighter.cli.numbers import Whole
+from lamplighter.cli.numbers import AnyWhole, Number, Whole
 from lamplighter.kit import json_text
 from lamplighter.kit.errors import UsageError
 from lamplighter.kit.shapes import hints_of, to_json
@@ -182,7 +182,7 @@ def _parameter(one: "Field[Any]", hint: Any) -> click.Parameter:
             [f"--{_flag(one.name)}", one.name], is_flag=True, default=bool(usual), help=facts.get("help")
         )
     if facts.get("least") is not None:
-        bounded = click.FloatRange if kind is click.FLOAT else Whole
+        bounded = Number if kind is click.FLOAT else Whole
         kind = bounded(facts["least"], facts["most"])
     numbered = isinstance(usual, (int, float))
     shown: dict[str, Any] = {"default": usual} if numbered else {}  # a default of None would pass for a value
@@ -214,7 +214,7 @@ def _kind(hint: Any) -> tuple[Any, bool]:
         return _kind((get_args(hint) or (str,))[0])[0], True
     if isinstance(hint, type) and issubclass(hint, Enum):
         return click.Choice([str(one.value) for one in hint]), False
-    return {int: click.INT, float: click.FLOAT, bool: click.BOOL}.get(hint, click.STRING), False
+    return {int: AnyWhole(), float: click.FLOAT, bool: click.BOOL}.get(hint, click.STRING), False
 
 
 class _Json(click.ParamType[Any]):

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import click
@@ -13,6 +13,7 @@ import click
 from lamplighter.cli import table as tables
 from lamplighter.cli import words
 from lamplighter.kit.clock import SystemClock
+from lamplighter.kit.durations import coming
 from lamplighter.kit.errors import Kind, LampError
 
 EXIT_CODES = {
@@ -284,10 +285,4 @@ def local_time(at: datetime | None) -> str:
 def soon(firings: Sequence[Mapping[str, Any]], now: datetime) -> str:
     """What fires next and how soon: `heartbeat now · minutely in 37 s`."""
     away = [(one["scoped_name"], datetime.fromisoformat(one["at"]) - now) for one in firings]
-    return " · ".join(f"{tables.cut(plain(name), LONGEST_NAME)} {left(until)}" for name, until in away)
-
-
-def left(until: timedelta) -> str:
-    """The time left: `now`, `in 37 s`, `in 2 h 5 min`."""
-    seconds = -(-until // timedelta(seconds=1))
-    return f"in {words.span(timedelta(seconds=seconds))}" if seconds > 0 else "now"
+    return " · ".join(f"{tables.cut(plain(name), LONGEST_NAME)} {coming(until)}" for name, until in away)

@@ -97,5 +97,10 @@ _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     ),
     "budget": _budget,
     "notify": _notify,
+    "connections": lambda value: (
+        f"Its programs get the tokens of the connections {listed(value)}, and of those of its triggers."
+        if value
+        else "Its programs get the token of no connection."
+    ),
     "jitter": lambda value: f"Its times are spread by up to {_time(value)}.",
 }

@@ -15,12 +15,16 @@ from lamplighter.cli.run_views import (
     answered,
     applied,
     approved,
+    claimed,
     discarded,
     listed,
     rejected,
+    resolved,
+    sentence,
     shown,
     shown_diff,
     state_in_words,
+    unclaimed,
 )
 from lamplighter.kit.shapes import to_json
 
@@ -41,6 +45,9 @@ run = Subject(
         "approve": approved,
         "amend": amended,
         "reject": rejected,
+        "claim": claimed,
+        "unclaim": unclaimed,
+        "resolve": resolved,
     },
 )
 MANY = click.option(
@@ -58,7 +65,7 @@ def logs(run_id: str, *, follows: bool) -> None:
     from lamplighter.services.runs.logs import SHOW_LOGS, ShowLogs
 
     if follows and not output.wants_json():
-        watched(run_id, verbose=False)
+        click.echo(sentence(watched(run_id, verbose=False)), err=True)
         return
     found = do(SHOW_LOGS, ShowLogs(run_id))
     if output.wants_json():

@@ -8,8 +8,6 @@ from lamplighter.cli import output, words
 from lamplighter.cli.output import Col
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lamplighter.domain.runs.model import RunState
     from lamplighter.services.runs.changes import DiffRun, RunChanges, WorktreeSettled
     from lamplighter.services.runs.operations import AmendRun, AnswerRun, ApproveRun
@@ -36,7 +34,7 @@ def shown(run: "RunDetail", _ask: "ShowRun") -> None:
         {
             "Run": run.id,
             "Automation": run.automation,
-            "State": output.state(run.state, f": {reason}" if reason else ""),
+            "State": output.state(state_shown(run), f": {reason}" if reason else ""),
             "Grade": run.grade,
             "Round": run.round if run.round > 1 or run.verifying else None,
             "Waits for": run.waits_for,
@@ -69,7 +67,7 @@ def shown(run: "RunDetail", _ask: "ShowRun") -> None:
             "Limit lifted": run.lifts_at,
             "Cost": _cost(run),
             "Worktree": run.worktree and f"{run.worktree['path']} on {run.worktree['branch']}",
-            "Changes": changes_of(run.events),
+            "Changes": _changes(run),
             "Artifacts": [one.key for one in run.artifacts] or None,
             "Artifacts lost": _lost(run),
             "Summary": run.summary,
@@ -84,6 +82,12 @@ def shown(run: "RunDetail", _ask: "ShowRun") -> None:
     if run.output_tail:
         click.echo()
         output.text(run.output_tail.rstrip())
+
+
+def _changes(run: "RunDetail") -> str | None:
+    from lamplighter.services.runs.views import changes_of
+
+    return changes_of(run.events)
 
 
 def _lost(run: "RunDetail") -> str | None:
@@ -127,6 +131,18 @@ def rejected(run: "RunView", _ask: Any) -> None:
     click.echo(f"The plan of run {words.short_id(run.id)} is rejected; nothing of it is done.")
 
 
+def claimed(run: "RunView", _ask: Any) -> None:
+    click.echo(f"Run {words.short_id(run.id)} of {run.automation} is claimed by {run.assigned_to}.")
+
+
+def unclaimed(run: "RunView", _ask: Any) -> None:
+    click.echo(f"Run {words.short_id(run.id)} of {run.automation} is claimed by nobody now.")
+
+
+def resolved(run: "RunView", _ask: Any) -> None:
+    click.echo(f"Run {words.short_id(run.id)} of {run.automation} is resolved: it {state_in_words(run.state)}.")
+
+
 def event_words(event: "RunEventView") -> str:
     """Such as `fired: queued`, `claimed: ready → running`."""
     moved = event.from_state not in {None, event.to_state}
@@ -137,20 +153,6 @@ def event_words(event: "RunEventView") -> str:
     )
     told = words.state(event.type)
     return f"{told}: {move}" if move and words.reason(told, event.to_state) else told
-
-
-def changes_of(events: "Iterable[RunEventView]") -> str | None:
-    """What it changed, and what a person made of that."""
-    told: str | None = None
-    for event in events:
-        match event.type:
-            case "worktree_kept":
-                told = event.data["diff"]
-            case "worktree_applied":
-                told = f"{told or 'some'}, applied to {event.data['repository']}"
-            case "worktree_discarded":
-                told = f"{told or 'some'}, discarded"
-    return told
 
 
 def shown_diff(found: "RunChanges", _ask: "DiffRun") -> None:
@@ -209,10 +211,15 @@ def _cost(run: "RunView") -> str | None:
     return ", ".join(parts) or None
 
 
+def state_shown(run: "RunView") -> str:
+    """Its state for people: one that asked and goes on elsewhere needs nobody any more."""
+    return "answered" if run.state == "needs_human" and run.continued_by is not None else run.state.value
+
+
 def _in_a_word(run: "RunView") -> str:
-    """Why it ended so; of a success how it is known."""
+    """Why it ended so; of a success how it is known; of one that goes on, in which run."""
     if run.continued_by is not None:
-        return "answered" if run.state == "needs_human" else "continued"
+        return f"see {words.short_id(run.continued_by)}"
     if run.waits_for is not None:
         return f"waits: {run.waits_for}"
     return words.reason(run.reason, run.state) or (run.grade.value if run.grade is not None else "")
@@ -222,7 +229,7 @@ def _at_a_glance(run: "RunView") -> dict[str, Any]:
     return {
         "id": run.id,
         "automation": run.automation,
-        "state": run.state,
+        "state": state_shown(run),
         "reason": _in_a_word(run),
         "by": run.trigger.kind,
         "started": run.started_at,

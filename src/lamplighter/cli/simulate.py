@@ -11,7 +11,7 @@ from lamplighter.cli import output, words
 from lamplighter.cli.automation_views import show_times
 from lamplighter.cli.base import CONTEXT, LampCommand
 from lamplighter.cli.completing import names
-from lamplighter.cli.numbers import Whole
+from lamplighter.cli.numbers import Number, Whole
 from lamplighter.cli.operations import carries_out, do
 from lamplighter.cli.output import Col
 from lamplighter.kit.clock import SystemClock
@@ -31,7 +31,7 @@ WEEK = 7
 @click.command("simulate", cls=LampCommand, context_settings=CONTEXT)
 @click.argument("name", required=False, shell_complete=names("automation"))
 @click.option("--rig", help="The automation of this rig; the same as NAME:rig:RIG.", shell_complete=names("rig"))
-@click.option("--days", default=7.0, show_default=True, type=click.FloatRange(0, 3660), help="So far ahead.")
+@click.option("--days", default=7.0, show_default=True, type=Number(0, 3660), help="So far ahead.")
 @click.option("--from", "start", metavar="DATE", help="From then on, such as 2026-12-24; now when left out.")
 @click.option("--limit", default=500, show_default=True, type=Whole(1, 100_000), help="At most so many.")
 @click.option("--all", "every", is_flag=True, help="Each time on a line of its own, also of what fires often.")

@@ -99,7 +99,7 @@ def _facts(value: Mapping[str, Any], now: datetime, width: int | None) -> list[s
         "Needs you": _needs_you(value),
         "Logins": _logins(value),
         "Runs": _counts(value["runs"]),
-        "Beads": _counts(value["beads"]),
+        "Beads": _counts({state: count for state, count in value["beads"].items() if state != "closed"}),
         "Next": _next(value, now),
     }
     return [line for name, text in told.items() if text for line in _fact(name, str(text), told, width)]

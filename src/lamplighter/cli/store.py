@@ -57,7 +57,10 @@ def copy(target: str | None, source: str | None, *, replace: bool) -> None:
         ]
     if "members" not in copied.rows:
         lines.insert(1, "Its organization has other cities there: members and tokens are those that it has there.")
-    output.record(told | {"already": copied.already, "in_use": done.in_use}, "\n".join(lines))
+    if output.wants_json():
+        output.record(told | {"already": copied.already, "in_use": done.in_use}, "")
+    else:
+        output.text(output.commands("\n".join(lines)))
 
 
 @store.command("forget")

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from lamplighter.kit.counting import counted as counted  # noqa: PLC0414  one word of many that are said here
-from lamplighter.kit.durations import spoken
+from lamplighter.kit.durations import coming, spoken
 
 LONG_ID = re.compile(r"[a-z]+_[0-9a-z]{26}")
 """Ids made by the program: the kind, ten digits of time, sixteen of chance."""
@@ -25,7 +25,7 @@ COLOURS: Mapping[str, str] = {
     "dead": _BAD, "missing": _BAD, "lost": _BAD, "gave_up": _BAD, "canceled": _QUIET, "skipped": _QUIET,
     "suspended": _QUIET,
     "disabled": _QUIET, "stopped": _QUIET, "closed": _QUIET, "ended": _QUIET, "left": _QUIET, "no": _QUIET,
-    "resolved": _QUIET, "dismissed": _QUIET,
+    "resolved": _QUIET, "dismissed": _QUIET, "answered": _QUIET,
 }  # fmt: skip
 """The colour of each state, of whatever it is one."""
 
@@ -76,16 +76,17 @@ span = spoken
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """How far a time lies from now, in one unit: `3 min ago`, `in 2 h`; the date where it lies months away."""
+    """How far a time lies from now: `3 min ago`, `in 2 h 5 min`; the date where it lies months away."""
     away = (at - now).total_seconds()
     seconds = abs(away)
     if seconds >= 60 * 86_400:
         return at.astimezone().strftime("%Y-%m-%d")
+    if away >= 1:
+        return coming(at - now)
     if seconds < 1:
         return "now"
     size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size or size == 1)
-    count = int(seconds / size) if away < 0 else round(seconds / size)
-    return f"in {count} {unit}" if away > 0 else f"{count} {unit} ago"
+    return f"{int(seconds / size)} {unit} ago"
 
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))

@@ -9,6 +9,7 @@ from typing import Any
 from lamplighter.domain.city.command_env import command_environment
 from lamplighter.domain.city.model import City
 from lamplighter.domain.delivery.reach import Reach
+from lamplighter.domain.runs import tracing
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.tasks import tell_failure
@@ -32,6 +33,9 @@ class ActiveConfig:
 
     secrets: SecretSource = field(default_factory=NoSecrets)
     """Opens what the environment of a program refers to, and masks it in what is shown."""
+
+    handed: tracing.Handed = tracing.senders
+    """The trace that programs of a run are to join."""
 
     _envs: dict[str | None, dict[str, str]] = field(default_factory=dict)
     """Cache of the environments for commands, by rig; None stands for commands outside any rig."""

@@ -27,6 +27,7 @@ from lamplighter.daemon.scheduler import Scheduler
 from lamplighter.daemon.slack_sockets import SlackSockets
 from lamplighter.daemon.ticks import Phase, Waker
 from lamplighter.domain.city.model import City
+from lamplighter.domain.runs import tracing
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.ids import IdSource
@@ -70,6 +71,7 @@ class Outside:
     secrets: SecretSource = field(default_factory=NoSecrets)
     memory: Available = lambda: None
     slack: SlackOutside | None = None
+    handed: tracing.Handed = tracing.senders
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class AutomationLoops:
         only: str | None = None,
     ) -> "AutomationLoops":
         """`only` restricts the dispatcher to one run: for a command that carries out the run it fired itself."""
-        active = ActiveConfig(city, rules, outside.env, secrets=outside.secrets)
+        active = ActiveConfig(city, rules, outside.env, secrets=outside.secrets, handed=outside.handed)
         guard = ClockGuard(store, clock)
         given = outside.agents
         plans = RunPlans(store, active, given.workshop)

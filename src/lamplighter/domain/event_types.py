@@ -68,7 +68,10 @@ EVENT_TYPES: Mapping[str, EventType] = {
     "agent.draining": EventType("it was asked to finish", "agent", _SESSION),
     "agent.idle_killed": EventType("it was ended for its silence", "agent", _SESSION | {"reason": "why"}),
     "agent.killed": EventType("a person ended it at once", "agent", _SESSION | {"reason": "who"}),
-    "agent.nudge_failed": EventType("its first message could not be typed to it", "agent", _SESSION),
+    "agent.nudge_failed": EventType(
+        "its first message could not be typed to it, or not yet: the message says which", "agent", _SESSION
+    ),
+    "agent.nudged": EventType("its first message was typed to it late, once it was ready", "agent", _SESSION),
     "agent.quarantined": EventType(
         "it was started too often, and is not started until its starts leave the window", "agent",
         _SESSION | {"starts": "how often", "until": "when it ends", "cause": "of the last end"},

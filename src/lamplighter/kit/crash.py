@@ -49,6 +49,7 @@ class CrashPoint(StrEnum):
     TURN_AFTER_POST = "turn.after_post"
     BULK_BEFORE_RUN = "bulk.before_run"
     BULK_AFTER_RUN = "bulk.after_run"
+    TRACES_AFTER_SEND = "traces.after_send"
 
 
 _armed: dict[str, int] = {}

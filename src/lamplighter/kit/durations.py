@@ -10,6 +10,9 @@ _NANOS = {
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ns|us|µs|ms|s|m|h|d|w)")
 _LONGEST_TEXT = 60
 _SCALE = 10**_LONGEST_TEXT
+_MICRO = timedelta(microseconds=1)
+LONGEST = timedelta(days=365_000)
+"""A thousand years: several of them can be added to a time, or taken from it, and the result is still a date."""
 
 
 def parse_duration(text: str) -> timedelta:
@@ -25,10 +28,10 @@ def parse_duration(text: str) -> timedelta:
         position = part.end()
     if not stripped or position != len(stripped):
         raise ValueError(f"`{text[:_LONGEST_TEXT]}` is not a duration; write one such as `90s`, `1h30m` or `7d`")
-    try:
-        return timedelta(microseconds=(scaled + 500 * _SCALE) // (1000 * _SCALE))
-    except OverflowError:
-        raise ValueError(f"`{text}` is longer than any duration we can keep") from None
+    micros = (scaled + 500 * _SCALE) // (1000 * _SCALE)
+    if micros > LONGEST // _MICRO:
+        raise ValueError(f"`{text}` is longer than any duration we can keep, which is {LONGEST.days:,} days")
+    return timedelta(microseconds=micros)
 
 
 def _scaled(whole: str, fraction: str) -> int:
@@ -62,6 +65,15 @@ def _decimal(number: int, places: int) -> str:
     """`number` shifted right by `places` digits, exactly, without trailing zeros."""
     whole, rest = divmod(number, 10**places)
     return f"{whole}.{rest:0{places}}".rstrip("0").rstrip(".")
+
+
+def coming(until: timedelta) -> str:
+    """How far a time to come is, the same everywhere: `now`, `in 37 s`, `in 2 h 5 min`, `in 3 d 4 h`.
+
+    A second that has begun counts: what is said to come in 1 s has not come yet.
+    """
+    seconds = -(-until // timedelta(seconds=1))
+    return f"in {spoken(timedelta(seconds=seconds))}" if seconds > 0 else "now"
 
 
 def spoken(length: timedelta) -> str:

@@ -2,6 +2,8 @@
 
 KEPT_BACK = frozenset({"LAMP_SECRET_KEY", "LAMP_TOKEN", "LAMP_TOKEN_FILE"})
 """Whoever has them can open every secret, or act as who set them: kept back from every child."""
+CONNECTION = "LAMP_CONNECTION_"
+"""How the variables begin that hold the tokens of connections: for the programs of the run that was given them."""
 IDENTITY = frozenset(
     {"GC_AGENT", "GC_DIR", "GC_RIG", "GC_DRAIN", "GC_DRAIN_ACK", "GC_RESTART_REQUESTED", "LAMP_AGENT", "LAMP_DIR",
      "LAMP_RIG", "LAMP_RUN_ID", "LAMP_ACTOR", "LAMP_SESSION", "LAMP_SESSION_ID", "LAMP_CITY_ID", "LAMP_CHILD_ID",

@@ -18,6 +18,8 @@ from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import Misfit, Place, UsageError
 
 T = TypeVar("T")
+LARGEST = 2**63 - 1
+"""The largest whole number that databases can hold."""
 _PLAIN = (str, int, float, bool, NoneType)
 
 
@@ -283,6 +285,8 @@ def _read_plain(kind: Any, data: Any) -> Any:
     if issubclass(kind, PurePath) and isinstance(data, str):
         return kind(data)
     if isinstance(data, kind) and (kind is bool or not isinstance(data, bool)):
+        if kind is int and abs(data) > LARGEST:
+            raise _Wrong("a whole number that is not as large")
         return data
     words = {str: "text", int: "a whole number", bool: "true or false"}
     raise _Wrong(words.get(kind, f"a {kind.__name__}"))

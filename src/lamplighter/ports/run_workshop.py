@@ -10,6 +10,7 @@ from lamplighter.domain.city.run_plan import RunPlan
 from lamplighter.domain.runs.prompt import FIRST, Turn
 from lamplighter.domain.sessions.logins import LoginKey
 from lamplighter.domain.sessions.model import SessionSpec
+from lamplighter.domain.sessions.presets.model import OwnLog
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,10 @@ class RunWorkshop(Protocol):
 
     def asked(self, city: City, plan: RunPlan) -> bool | None:
         """Ask the program whether it is signed in; None if it cannot be asked, or does not answer in time."""
+        ...
+
+    def log_of(self, run: str, log: OwnLog) -> str:
+        """The end of the log that the run's program keeps; empty if there is none."""
         ...
 
     def is_open(self, run: str) -> bool:

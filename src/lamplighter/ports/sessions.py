@@ -149,6 +149,18 @@ class Speaks(Protocol):
         ...
 
 
+@runtime_checkable
+class NudgesLate(Protocol):
+    """A provider that can wait for a program that did not become ready in time."""
+
+    async def nudge_when_ready(self, spec: SessionSpec, session_id: str) -> str | None:
+        """Type the nudge of its start as soon as the program is ready and nobody is attached to it.
+
+        Why it did not arrive, empty if it did; None when that start of the session is over before.
+        """
+        ...
+
+
 @record
 class Output:
     """A part of a session's output. `base` is its offset in the current file; below 0 it begins in the older one."""

@@ -9,7 +9,7 @@ from lamplighter.domain.access import Verb
 from lamplighter.kit.shapes import given
 from lamplighter.services.audit_notes import note
 from lamplighter.services.context import Context
-from lamplighter.services.operation import Http, Operation, Page, is_audited, permit, read
+from lamplighter.services.operation import Http, Operation, Page, is_audited, meant_by, permit, read
 from lamplighter.store.tx import Tx
 
 
@@ -45,7 +45,7 @@ def begin_effect(tx: Tx, operation: Operation[Any, Any], ask: Any, ctx: Context)
     """
     permit(tx, operation.verb, ctx)
     if is_audited(tx, operation, ask, ctx):
-        note(tx, operation.name, ask, ctx)
+        note(tx, operation.name, meant_by(tx, operation, ask), ctx)
 
 
 def list_audit(tx: Tx, ask: ListAudit, _ctx: Context) -> list[AuditView]:

@@ -11,6 +11,7 @@ from lamplighter.kit.records import record
 from lamplighter.services.automations import snapshots
 from lamplighter.services.context import Context
 from lamplighter.services.rules import Rules
+from lamplighter.store import polls
 from lamplighter.store.tx import Tx
 
 EVENT = "controller.clock_set_back"
@@ -43,6 +44,7 @@ def mend(tx: Tx, by: timedelta, *, rules: Rules, ctx: Context) -> None:
     No slot is fired twice.
     """
     tx.clock_moves.move_back(by, ctx.now)
+    tx.wake(polls.TOPIC)
     triggers = tx.triggers.all()
     rows = tx.automations.lock_some(one.automation for one in triggers) if triggers else {}
     for found in triggers:

@@ -19,6 +19,7 @@ from lamplighter.domain.secrets import Sealed, SecretUnknown, is_name
 from lamplighter.kit.durations import parse_duration
 from lamplighter.kit.errors import Conflict, UsageError
 from lamplighter.kit.shapes import given
+from lamplighter.services.automations import snapshots
 from lamplighter.services.context import Context
 from lamplighter.services.deliveries.receiving import CURRENT, PREVIOUS, ConnectionUnknown, secret_name, source_of
 from lamplighter.services.deliveries.views import DeliveryView, view_of
@@ -29,12 +30,12 @@ from lamplighter.store.connections import ConnectionRow
 from lamplighter.store.polls import TOPIC as POLLS
 from lamplighter.store.polls import PollRow
 from lamplighter.store.secrets import SecretRow
-from lamplighter.store.triggers import TriggerRow
 from lamplighter.store.tx import Tx
 
 CHANCE = 32
 OVERLAP = "24h"
 SHOWN = 10
+NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -91,7 +92,7 @@ class ConnectionMade(ConnectionView):
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionDetail(ConnectionView):
-    used_by: Sequence[str] = given("The automations with a trigger for its deliveries.")
+    used_by: Sequence[str] = given("The automations with a trigger for its deliveries, or that list it for their runs.")
     deliveries: Sequence[DeliveryView] = given("What came in last.")
 
 
@@ -179,6 +180,8 @@ async def create_connection(host: Host, ask: CreateConnection, ctx: Context) -> 
 
 
 def _check(ask: CreateConnection) -> None:
+    if ask.name == NONE:
+        raise UsageError("`none` cannot be a connection's name: in an automation it stands for no connection.")
     if not _NAME.fullmatch(ask.name):
         raise UsageError(f"{ask.name[:64]!r} cannot be a connection's name.", hint="Use letters, digits, `-` and `_`.")
     if told := wrong_template(ask.title):
@@ -240,7 +243,7 @@ def show_connection(tx: Tx, ask: ShowConnection, _ctx: Context) -> ConnectionDet
         raise unknown(tx, ask.name)
     last = tx.deliveries.page(connection=ask.name, before=None, limit=SHOWN)
     verdicts = tx.deliveries.verdicts(one.id for one in last) if last else {}
-    used = _names(tx, tx.triggers.of_connection(ask.name))
+    used = _used_by(tx, ask.name)
     return ConnectionDetail(
         **view(row, tx.polls.get(row.name)).__dict__,
         used_by=used,
@@ -302,7 +305,7 @@ def delete_connection(tx: Tx, ask: DeleteConnection, ctx: Context) -> Connection
     """Raises ConnectionUnknown, ConnectionUsed."""
     if tx.connections.lock(ask.name) is None:
         raise unknown(tx, ask.name)
-    used = _names(tx, tx.triggers.of_connection(ask.name))
+    used = _used_by(tx, ask.name)
     if used:
         raise ConnectionUsed(ask.name, used)
     tx.connections.delete(ask.name)
@@ -332,9 +335,12 @@ def poll_view(poll: PollRow) -> PollView:
     )  # fmt: skip
 
 
-def _names(tx: Tx, triggers: Sequence[TriggerRow]) -> list[str]:
-    rows = tx.automations.some(one.automation for one in triggers) if triggers else {}
-    return sorted({row.scoped_name for row in rows.values()})
+def _used_by(tx: Tx, name: str) -> list[str]:
+    """The automations with a trigger for its deliveries, and those that list it for their runs."""
+    waiting = tx.triggers.of_connection(name)
+    rows = list(tx.automations.some(one.automation for one in waiting).values()) if waiting else []
+    rows += [row for row in tx.automations.naming(name) if name in snapshots.of_row(row).connections]
+    return sorted({row.scoped_name for row in rows})
 
 
 CREATE = effect("connection.create", Verb.WRITE_CONNECTIONS, CreateConnection, ConnectionMade, create_connection,

@@ -44,14 +44,17 @@ def console_url(public: str, api: str) -> str:
     return (public or api).rstrip("/").replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
-def moved_port(wanted: int, api: str) -> str | None:
-    """That the API listens at another port than the configured one, and why; None if it does not."""
+def moved_port(wanted: int, api: str, before: int | None) -> str | None:
+    """That the API has moved to another port than the configured one, and why.
+
+    None if it is where it should be, or where it was `before`: the city keeps its port, and has told so.
+    """
     port = urlsplit(api).port
-    if wanted in (0, port):
+    if wanted in (0, port) or port == before:
         return None
     return (
-        f"The console is at port {port}, not {wanted}: another program had that port at this start or an earlier one. "
-        "The city keeps the port it has; `port` in `[api]` of city.toml chooses one."
+        f"The console is at port {port}, not {wanted}: another program has that port. The city keeps port {port} from "
+        "now on; `port` in `[api]` of city.toml chooses another."
     )
 
 

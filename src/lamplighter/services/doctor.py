@@ -53,8 +53,9 @@ async def examine(host: "Host", ask: Examine, ctx: Context) -> list[Finding]:
 
 
 async def _agents(host: "Host", ctx: Context) -> list[Finding]:
-    """Agents that are not started any more until a person looks at them."""
+    """Agents that are not started any more until a person looks at them; of a copied city they are its original's."""
     try:
+        host.need_own()
         known = await agents_of(host, ctx.now)
     except LampError:
         return []  # the check of what is wrong there has told it

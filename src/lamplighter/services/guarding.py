@@ -10,7 +10,7 @@ from lamplighter.kit.canonical import canonical
 from lamplighter.kit.errors import Conflict, LampError, UsageError
 from lamplighter.kit.shapes import to_json
 from lamplighter.services.context import Context
-from lamplighter.services.operation import Kind, Operation, judged, permit
+from lamplighter.services.operation import Kind, Operation, judged, meant_by, permit
 from lamplighter.store.idempotency import Slot
 from lamplighter.store.tx import Tx
 
@@ -97,7 +97,7 @@ def guarded(tx: Tx, operation: Operation[Any, Any], ask: Any, ctx: Context, guar
         tx.idempotency.prune(ctx.now)
     if guard.versions and operation.version is not None:
         permit(tx, operation.verb, ctx, locks=True)
-        held = operation.version(tx, ask, lock=True)
+        held = operation.version(tx, meant_by(tx, operation, ask), lock=True)
         if "*" not in guard.versions and held not in guard.versions:
             raise VersionChanged
     answer = judged(tx, operation, ask, ctx)
@@ -109,4 +109,6 @@ def guarded(tx: Tx, operation: Operation[Any, Any], ask: Any, ctx: Context, guar
 def versioned(tx: Tx, operation: Operation[Any, Any], ask: Any, ctx: Context) -> Outcome:
     """As `judged` for a read, with the version of what is read."""
     answer = judged(tx, operation, ask, ctx)
-    return Outcome(answer, None if operation.version is None else operation.version(tx, ask, lock=False))
+    if operation.version is None:
+        return Outcome(answer)
+    return Outcome(answer, operation.version(tx, meant_by(tx, operation, ask), lock=False))

@@ -193,8 +193,11 @@ class Host(Protocol):
 
     async def controller(self) -> "ControllerView": ...
 
-    def remember_for_status(self) -> None:
-        """Keep what the status of the stopped city needs of the configuration: it is then told at little cost."""
+    def remember_for_status(self) -> str | None:
+        """Keep what the status of the stopped city needs of the configuration: it is then told at little cost.
+
+        Returns what is wrong with files of automations, where no controller tells it.
+        """
         ...
 
     @property

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from lamplighter.domain.access import Verb
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.shapes import given
-from lamplighter.services.automations.firing import AutomationUnknown
+from lamplighter.services.automations.firing import unknown
 from lamplighter.services.context import Context
 from lamplighter.services.operation import Http, read, transaction
 from lamplighter.store.looks import Look
@@ -84,9 +84,10 @@ def pins(tx: Tx, _ask: ListPins, ctx: Context) -> list[PinView]:
 
 def pin(tx: Tx, ask: PinAutomation, ctx: Context) -> PinView:
     """Raises AutomationUnknown, TooManyPins."""
-    if tx.automations.named(ask.automation) is None:
-        raise AutomationUnknown(ask.automation)
-    if len(tx.looks.pins(ctx.actor.name)) >= MOST_PINS:
+    if not tx.automations.is_there(ask.automation):
+        raise unknown(tx, ask.automation)
+    kept = tx.looks.pins(ctx.actor.name)
+    if ask.automation not in kept and len(kept) >= MOST_PINS:
         raise TooManyPins
     tx.looks.pin(ctx.actor.name, ask.automation)
     return PinView(ask.automation)

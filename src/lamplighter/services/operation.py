@@ -192,13 +192,19 @@ def judged(tx: Tx, operation: Operation[Q, A], ask: Q, ctx: Context) -> Any:
     What a person changes is on record in the same transaction.
     """
     permit(tx, operation.verb, ctx, locks=operation.kind is Kind.TRANSACTION)
+    meant = meant_by(tx, operation, ask)
     concerned = _concerned(tx, operation)
-    done = operation.run(tx, resolved(tx, ask) if operation.names else ask, ctx)
-    if is_audited(tx, operation, ask, ctx):
+    done = operation.run(tx, meant, ctx)
+    if is_audited(tx, operation, meant, ctx):
         from lamplighter.services.audit_notes import note
 
-        note(tx, operation.name, ask, ctx, concerned | _concerned(tx, operation))
+        note(tx, operation.name, meant, ctx, concerned | _concerned(tx, operation))
     return done
+
+
+def meant_by(tx: Tx, operation: Operation[Q, Any], ask: Q) -> Q:
+    """The request with the ids and whole names that are meant by what was typed. Raises IdAmbiguous."""
+    return resolved(tx, ask) if operation.names else ask
 
 
 def _concerned(tx: Tx, operation: Operation[Any, Any]) -> frozenset[str]:

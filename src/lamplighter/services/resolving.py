@@ -1,4 +1,5 @@
-"""What people type for an id: a unique beginning or end of it, `last`, `last:AUTOMATION`, an automation's name.
+"""What people type for an id: a unique beginning or end of it, `last`, `last:AUTOMATION`, an automation's name; and for
+an automation of a rig its name without the rig, where only one has it.
 
 A request's field says what it names (`given(..., names="run")`); before an operation is carried out, what was typed is
 replaced by the id it means, on every surface. What means nothing is left as it is: the operation says what is wrong.
@@ -18,6 +19,7 @@ from lamplighter.store.tx import Tx
 Q = TypeVar("Q")
 
 LAST = "last"
+AUTOMATION, RIG = "automation", "rig"
 SHORTEST = 4
 """So many characters of an id's end are needed; fewer may be its beginning."""
 CANDIDATES = 5
@@ -40,6 +42,8 @@ class IdAmbiguous(UsageError):
 def resolved(tx: Tx, ask: Q) -> Q:
     """The request with the ids that its names mean. Raises IdAmbiguous."""
     named = names_of(type(ask))
+    if getattr(ask, RIG, None):  # a name beside it is that of the rig's automation
+        named = tuple((field, noun) for field, noun in named if noun != AUTOMATION)
     values = {field: getattr(ask, field) for field, _ in named}
     meant = {field: RESOLVERS[noun](tx, values[field]) for field, noun in named if values[field]}
     changed = {field: value for field, value in meant.items() if value != values[field]}
@@ -74,6 +78,18 @@ def run_id(tx: Tx, text: str) -> str:
     if not kind and len(rest) >= SHORTEST:
         found += tx.runs.ending(rest, limit=CANDIDATES + 1)
     return _the_one(text, "run", found, lambda run: _described(tx, run))
+
+
+def automation_name(tx: Tx, text: str) -> str:
+    """The scoped name that is meant: of an automation that the city does not have and only one rig has, that one's."""
+    begun = f"{text}:rig:"
+    if ":rig:" in text or tx.automations.is_there(text):
+        return text
+    of_rigs = [row.scoped_name for row in tx.automations.page(after=begun, limit=2)]
+    of_rigs = [name for name in of_rigs if name.startswith(begun)]
+    if len(of_rigs) != 1 or tx.runs.newest(automation=text) is not None:  # one of the city may be deleted
+        return text
+    return of_rigs[0]
 
 
 def _newest_in_rigs(tx: Tx, text: str, automation: str) -> str | None:
@@ -154,6 +170,7 @@ def _outbox_items(tx: Tx) -> list[str]:
 
 RESOLVERS: dict[str, Callable[[Tx, str], str]] = {
     "run": run_id,
+    AUTOMATION: automation_name,
     "bead": bead_id,
     "bulk": bulk_id,
     "outbox": _among("outbox item", _outbox_items),

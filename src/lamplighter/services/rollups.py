@@ -38,8 +38,8 @@ def follow(tx: Tx, *, now: datetime) -> int:
     events = _settled(tx.events.after(before, limit=AT_ONCE), now)
     if not events:
         return 0
-    ends = [event for event in events if event.type in ENDS and _run_of(event) is not None]
-    runs = tx.runs.some(str(_run_of(event)) for event in ends)
+    ends = [event for event in events if event.type in ENDS and run_of(event) is not None]
+    runs = tx.runs.some(str(run_of(event)) for event in ends)
     models = {row.name: str(row.body.get("model") or "") for row in tx.configurations.all()} if runs else {}
     tx.rollups.add(_summed(_counted(ends, runs, models)))
     if not tx.rollups.advance(events[-1].seq, expected=before):
@@ -53,7 +53,7 @@ def _settled(events: Sequence[Event], now: datetime) -> list[Event]:
     return list(events[:young])
 
 
-def _run_of(event: Event) -> str | None:
+def run_of(event: Event) -> str | None:
     """The run whose end it tells; the events of a cooked wisp and of a slot that was left out tell no end."""
     told = event.payload
     if not isinstance(told, dict) or told.get("state") not in TERMINAL:
@@ -63,7 +63,7 @@ def _run_of(event: Event) -> str | None:
 
 def _counted(ends: Iterable[Event], runs: Mapping[str, Run], models: Mapping[str, str]) -> Iterable[Rollup]:
     for event in ends:
-        run = runs.get(str(_run_of(event)))
+        run = runs.get(str(run_of(event)))
         if run is None:
             continue  # deleted since
         now = _rollup(run, event.payload["state"], event.at, models)

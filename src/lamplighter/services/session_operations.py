@@ -29,6 +29,8 @@ ANSWER_S = 5.0
 NAMED_LATELY = 10_000
 """Among so many of the newest sessions one is looked for by its name."""
 
+NAME = "Its id, a part of it, its name, or the agent whose session it is."
+
 
 @record
 class LivingSession:
@@ -90,16 +92,16 @@ class ListSessions:
 
 @record
 class ShowSession:
-    """One session, by its id, a part of it, or its name; NAME alone means the present one, else the last."""
+    """One session, by its id, a part of it, its name or its agent; a name means the present one, else the last."""
 
-    name: str = given("Its id, a part of it, or its name.", positional=True, names="session")
+    name: str = given(NAME, positional=True, names="session")
 
 
 @record
 class SessionLogs:
     """Its output; of an ended one the last of what it said."""
 
-    name: str = given("Its id, a part of it, or its name.", positional=True, names="session")
+    name: str = given(NAME, positional=True, names="session")
     lines: int = given("0 for all.", default=200, least=0, most=100_000)
 
 
@@ -108,7 +110,7 @@ class SendMessage:
     """Tell a session something. A run's is told it as its next turn, once the run has ended; an agent's at once."""
 
     name: str = given(
-        "Its id or its name; a run's id names the session of the run.", metavar="SESSION", positional=True
+        "Its id, its name or its agent; a run's id names the session of the run.", metavar="SESSION", positional=True
     )
     text: str = given("What to tell it.", metavar="TEXT", positional=True, rest=True)
 
@@ -149,12 +151,17 @@ async def list_sessions(host: "Host", ask: ListSessions, _ctx: Context) -> list[
 
 
 async def show_session(host: "Host", ask: ShowSession, _ctx: Context) -> SessionView:
-    """Raises NotFound."""
+    """Raises NotFound, IdAmbiguous."""
     living = await _living(host)
     for one in living:
         if ask.name in {one.id, one.name}:
             return one
     row = await host.store.read(_recorded, ask.name)
+    if row is None:
+        of_agent = [one for one in living if one.agent == ask.name]
+        if of_agent:
+            return of_agent[0]
+        row = next(iter(await host.store.read(_latest, ask.name, 1)), None)
     if row is None:
         found = the_one(ask.name, "session", [*(one.id for one in living), *await host.store.read(_ids)])
         alive = next((one for one in living if one.id == found), None)

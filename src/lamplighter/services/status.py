@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from lamplighter.services.host import Host
 
 
+AUTOMATIONS = "automations"
+"""The name under which problems of automation files stand in the status."""
+
+
 @dataclass(frozen=True)
 class ShowStatus:
     """How the city is: its controller, its agents, its work, what needs a person."""
@@ -33,9 +37,11 @@ async def show_status(host: "Host", ask: ShowStatus, ctx: Context) -> StatusView
     """Works with and without a controller, and with a configuration that cannot be used."""
     known = await host.store.read(on_record, host.root.name, ctx.now, ask.most)
     controller = await host.controller()
-    agents, suspended, problem = await _agents(host, ctx.now)
+    agents, suspended, problem, broken = await _agents(host, ctx.now)
     if problem and not controller.config_error:
         controller = replace(controller, config_error=problem)
+    if broken and not controller.running:
+        controller = replace(controller, problems={**controller.problems, AUTOMATIONS: broken})
     nodes = await host.store.read(node_views.every, await host.living())
     return StatusView(
         root=str(host.root),
@@ -53,15 +59,15 @@ def on_record(tx: Tx, name: str, now: datetime, most: int | None = None) -> dict
     return recorded(tx.summary, name, now, most)
 
 
-async def _agents(host: "Host", now: datetime) -> tuple[Sequence[AgentView], bool, str | None]:
-    """The agents, whether the city is suspended, and the problem of a configuration that cannot be used."""
+async def _agents(host: "Host", now: datetime) -> tuple[Sequence[AgentView], bool, str | None, str | None]:
+    """The agents, whether the city is suspended, and what is wrong with the configuration and with automation files."""
     found: Sequence[AgentView] = ()
     try:
         found = await agents_of(host, now)
-        host.remember_for_status()
-        return found, host.roster.city.workspace.suspended, host.config_problem
+        broken = host.remember_for_status()
+        return found, host.roster.city.workspace.suspended, host.config_problem, broken
     except LampError as error:
-        return found, False, error.message
+        return found, False, error.message, None
 
 
 SHOW_STATUS = effect(

@@ -38,7 +38,9 @@ class Subscribe:
     """Have a destination told when a session ends. Subscribing again has it told again."""
 
     name: str = given(
-        "Its id or its name; a run's id means the next session of the run to end.", metavar="SESSION", positional=True
+        "Its id, its name or its agent; a run's id means the next session of the run to end.",
+        metavar="SESSION",
+        positional=True,
     )
     to: str = given("The destination.")
 
@@ -47,7 +49,7 @@ class Subscribe:
 class Unsubscribe:
     """Have a destination not told when a session ends."""
 
-    name: str = given("Its id or its name, or a run's id.", metavar="SESSION", positional=True)
+    name: str = given("Its id, its name or its agent, or a run's id.", metavar="SESSION", positional=True)
     to: str = given("The destination.")
 
 

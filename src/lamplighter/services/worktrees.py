@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lamplighter.domain.access import Verb
-from lamplighter.domain.runs.model import Run, RunState
+from lamplighter.domain.runs.model import Run, RunState, said
 from lamplighter.kit.errors import Conflict, LampError
 from lamplighter.kit.limits import TimeLimit
 from lamplighter.kit.shapes import given
@@ -76,7 +76,7 @@ class CleanedView:
 class StillAtWork(Conflict):
     def __init__(self, run: Run) -> None:
         super().__init__(
-            f"Run {run.id} is {run.state}; its worktree is in use.", hint=f"`lamp run cancel {run.id}` ends it."
+            f"Run {run.id} {said(run.state)}; its worktree is in use.", hint=f"`lamp run cancel {run.id}` ends it."
         )
 
 

@@ -63,10 +63,13 @@ UPDATE = f"""
 GET = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id = :id"
 LOCK = GET + " {for_update}"
 NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name = :name"
+IS_THERE = "SELECT 1 AS found FROM automations WHERE city_id = :city AND scoped_name = :name"
 LOCK_NAMED = NAMED + " {for_update}"
 # In order of ids: every process locks rows in this order.
 SOME = f"SELECT {_READ} FROM automations WHERE city_id = :city AND id {{any:wanted}} ORDER BY id"
 SOME_NAMED = f"SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name {{any:wanted}} ORDER BY id"
+# reads all of them: only asked before a connection is deleted or shown
+NAMING = f"SELECT {_READ} FROM automations WHERE city_id = :city AND definition LIKE :pattern ORDER BY id"
 LIST = f"""
     SELECT {_READ} FROM automations WHERE city_id = :city AND scoped_name > :after
     ORDER BY scoped_name LIMIT :limit"""
@@ -127,6 +130,9 @@ class Automations:
     def named(self, scoped_name: str) -> AutomationRow | None:
         return self._one(NAMED, {"name": scoped_name})
 
+    def is_there(self, scoped_name: str) -> bool:
+        return self._db.row(IS_THERE, {"city": self._city, "name": scoped_name}) is not None
+
     def lock_named(self, scoped_name: str) -> AutomationRow | None:
         return self._one(LOCK_NAMED, {"name": scoped_name})
 
@@ -143,6 +149,10 @@ class Automations:
     def lock_some_named(self, names: Iterable[str], *, stays: Stays | None = None) -> dict[str, AutomationRow]:
         """As `lock_some`."""
         return {row.scoped_name: row for row in self._locked(NAMED, SOME_NAMED, names, stays)}
+
+    def naming(self, connection: str) -> list[AutomationRow]:
+        """Those whose definition has this text in it, which may be the name of something else."""
+        return self._many(NAMING, {"pattern": f'%"{connection}"%'})
 
     def page(self, *, after: str = "", limit: int = 500, rig: str | None = None) -> list[AutomationRow]:
         """In order of their scoped names; with `rig`, only those of that rig."""

@@ -237,9 +237,9 @@ class Beads:
         params = {"city": self._city, "before": stamp(before), "limit": limit}
         return [row["id"] for row in self._db.rows(COLLECTABLE, params)]
 
-    def delete_trees(self, tops: list[str]) -> int:
+    def delete_trees(self, tops: list[str]) -> None:
         """Delete these with everything below them."""
-        return self._db.execute(DELETE_TREES, {"city": self._city, "tops": json.dumps(tops)})
+        self._db.execute(DELETE_TREES, {"city": self._city, "tops": json.dumps(tops)})
 
     def at_work(self) -> frozenset[str]:
         """The assignees of all beads in progress."""

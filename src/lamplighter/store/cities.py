@@ -25,6 +25,8 @@ TAKE_CONTROL = """
 DROP_CONTROL = "UPDATE cities SET controller = NULL, controller_since = NULL WHERE id = :city AND controller = :owner"
 PAUSE = "UPDATE cities SET paused_at = :at, paused_by = :by WHERE id = :city"
 SCANNED = "UPDATE cities SET events_scanned = :seq WHERE id = :city AND events_scanned < :seq"
+TRACED = "SELECT traced FROM cities WHERE id = :city"
+TRACE = "UPDATE cities SET traced = :seq WHERE id = :city AND coalesce(traced, -1) = :expected"
 
 
 def organization_of(city: str) -> str:
@@ -79,6 +81,16 @@ class Cities:
 
     def scanned(self, seq: int) -> None:
         self._db.execute(SCANNED, {"city": self._city, "seq": seq})
+
+    def traced(self) -> int | None:
+        """Up to which event the ends of runs were reported as spans; None where nobody reports them."""
+        row = self._db.row(TRACED, {"city": self._city})
+        return None if row is None else row["traced"]
+
+    def trace(self, seq: int | None, *, expected: int | None) -> bool:
+        """False if another process has reported since."""
+        params = {"city": self._city, "seq": seq, "expected": -1 if expected is None else expected}
+        return self._db.execute(TRACE, params) == 1
 
     def _one(self, sql: str) -> CityRow | None:
         row = self._db.row(sql, {"city": self._city})

@@ -82,10 +82,16 @@ class Inbox:
     def __init__(self, db: Db, city: str) -> None:
         self._db = db
         self._city = city
+        self._opened: set[str] = set()
 
     def open(self, item: InboxItem) -> None:
         """Insert the item; nothing where an open one of its fingerprint is there. No row is read, locked or changed."""
+        self._opened.add(item.fingerprint)
         self._db.write(OPEN, self._city, _new(item))
+
+    def has_opened(self, fingerprint: str) -> bool:
+        """Whether this transaction has seen to it that there is an open item of the fingerprint."""
+        return fingerprint in self._opened
 
     def open_left_out(self, item: InboxItem, *, since: datetime) -> bool:
         """As `open`, unless an item of its fingerprint was settled at `since` or later; False if nothing was opened."""
@@ -94,6 +100,7 @@ class Inbox:
 
     def save(self, item: InboxItem) -> None:
         """Write all that can change of an item whose row the caller has locked."""
+        self._opened.discard(item.fingerprint)
         self._db.execute(SAVE, _saved(item) | {"city": self._city})
 
     def get(self, item: str) -> InboxItem | None:
@@ -126,6 +133,7 @@ class Inbox:
 
     def settle_of_subject(self, subject: str, kinds: Iterable[str], *, by: str, how: str, now: datetime) -> int:
         """Settle the open items of these kinds about `subject`; returns how many."""
+        self._opened.clear()
         params = {"subject": subject, "kinds": json.dumps(sorted(kinds)), "by": by, "how": how, "now": stamp(now)}
         return self._db.execute(SETTLE_OF_SUBJECT, params | {"city": self._city})
 

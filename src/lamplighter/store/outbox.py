@@ -16,9 +16,10 @@ _COLUMNS = """
     id, kind, payload, due_at, state, attempts, recoveries, claims, claimed_by, claimed_at, last_error"""
 INSERT = Write(
     """
-    INSERT INTO outbox (city_id, id, kind, run_id, payload, state, due_at, needs)
-    SELECT :city, :id, :kind, :run, :payload, 'pending', :due_at, :needs {each}""",
-    whole="due_at",
+    INSERT INTO outbox (
+        city_id, id, kind, run_id, payload, state, due_at, needs, claims, claimed_by, claimed_at)
+    SELECT :city, :id, :kind, :run, :payload, :state, :due_at, :needs, :claims, :claimed_by, :claimed_at {each}""",
+    whole="due_at claims claimed_at",
     json="payload",
 )
 # the index outbox_due serves this
@@ -85,9 +86,11 @@ class Outbox:
         self._wakes = wakes
 
     def add(self, item: Item, *, later: bool = False) -> None:
-        """`later`: it is due within two seconds, and not yet."""
-        self._wakes.add(LATER if later else TOPIC)
-        params = {"id": item.id, "kind": item.kind, "due_at": stamp(item.due_at)}
+        """`later`: it is due within two seconds, and not yet. One that is claimed already wakes nobody."""
+        if item.state is ItemState.PENDING:
+            self._wakes.add(LATER if later else TOPIC)
+        params = {"id": item.id, "kind": item.kind, "due_at": stamp(item.due_at), "state": item.state.value}
+        params |= {"claims": item.claims, "claimed_by": item.claimed_by, "claimed_at": stamp_or_none(item.claimed_at)}
         params |= {"run": item.payload.get("run"), "needs": need_of(item.kind, item.payload)}
         self._db.write(INSERT, self._city, params | {"payload": as_json(item.payload)})
 

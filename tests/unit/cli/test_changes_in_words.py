@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from lamplighter.cli.run_views import changes_of
-from lamplighter.services.runs.views import RunEventView
+from lamplighter.services.runs.views import RunEventView, changes_of
 
 
 def event(kind: str, **data: Any) -> RunEventView:

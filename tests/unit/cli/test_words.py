@@ -24,10 +24,11 @@ NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
     ("seconds", "text"),
     [
         (0, "now"), (-0.4, "now"), (-1, "1 s ago"), (-119, "119 s ago"), (-120, "2 min ago"), (-7199, "119 min ago"),
-        (-7200, "2 h ago"), (-3 * 86400, "3 d ago"), (37, "in 37 s"), (7300, "in 2 h"), (90 * 86400, "2027-02-15"),
+        (-7200, "2 h ago"), (-3 * 86400, "3 d ago"), (37, "in 37 s"), (36.2, "in 37 s"), (7300, "in 2 h 1 min"),
+        (9300, "in 2 h 35 min"), (90 * 86400, "2027-02-15"),
     ],
 )  # fmt: skip
-def test_times_are_told_in_one_unit(seconds: float, text: str) -> None:
+def test_past_times_are_told_in_one_unit_and_those_to_come_in_two(seconds: float, text: str) -> None:
     assert words.ago(NOW + timedelta(seconds=seconds), NOW) == text
 
 

@@ -35,7 +35,15 @@ def test_an_unknown_state_is_shown_by_its_name() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(1, "now"), (3, "3 s ago"), (-3, "in 3 s"), (61, "1 min ago"), (7300, "2 h ago"), (-200_000, "in 2 d")],
+    [
+        (1, "now"),
+        (3, "3 s ago"),
+        (-3, "in 3 s"),
+        (61, "1 min ago"),
+        (7300, "2 h ago"),
+        (-200_000, "in 2 d 7 h"),
+        (-7500, "in 2 h 5 min"),
+    ],
 )
 def test_ago(seconds: float, said: str) -> None:
     assert words.ago(NOW - timedelta(seconds=seconds), NOW) == said

@@ -1,10 +1,10 @@
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamplighter.kit.durations import format_duration, parse_duration
+from lamplighter.kit.durations import LONGEST, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,18 @@ def test_what_is_no_duration_is_told_with_an_example(text: str) -> None:
 def test_a_duration_beyond_what_can_be_kept_is_told() -> None:
     with pytest.raises(ValueError, match="longer than any"):
         parse_duration("9" * 30 + "w")
+    with pytest.raises(ValueError, match="longer than any"):
+        parse_duration("365001d")
 
 
-@given(st.timedeltas(min_value=timedelta(0)))
+def test_the_longest_duration_can_be_added_to_a_time_and_taken_from_it() -> None:
+    longest = parse_duration("365000d")
+    assert longest == LONGEST
+    now = datetime(2026, 11, 19, tzinfo=UTC)
+    assert now - longest < now < now + 5 * longest
+
+
+@given(st.timedeltas(min_value=timedelta(0), max_value=LONGEST))
 def test_every_duration_survives_being_written_and_read(span: timedelta) -> None:
     assert parse_duration(format_duration(span)) == span
 

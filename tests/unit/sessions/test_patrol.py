@@ -346,6 +346,7 @@ def test_case_35_a_fresh_session_has_its_grace() -> None:
     session = a_session("a", started_at=START, last_activity=at(-9999))
     made = plan(wanted(agent), sight(session), {}, at(65))
     assert (made.actions, made.wake_at) == ((), at(70))
+    assert plan(wanted(agent), sight(session), {}, at(70)).actions == (), "its last instant"
     assert plan(wanted(agent), sight(session), {}, at(70.1)).actions != ()
 
 

@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lamplighter.domain.sessions.presets.catalogue import PRESETS
+from lamplighter.domain.sessions.presets.goose import pause
 from lamplighter.domain.sessions.presets.reset_times import reset_time
-from lamplighter.domain.sessions.presets.troubles import Heard, Trouble, TroubleKind, recognise
+from lamplighter.domain.sessions.presets.troubles import Heard, Trouble, TroubleKind, recognise, waits_for
 
 NOW = datetime(2026, 11, 17, 21, 40, tzinfo=UTC)
 FIVE = datetime(2026, 11, 18, 5, 0, tzinfo=UTC)
@@ -154,6 +155,59 @@ def test_only_the_program_s_own_lines_tell_of_its_limits(text: str, *, is_heard:
     assert (heard.trouble(NOW) is not None) is is_heard
 
 
+# What goose 1.52 wrote into its log when its model answered 429 with `retry-after: 7200`.
+LOGGED = (
+    "Provider request failed with status: 429 Too Many Requests. Payload: Some(Object {})",
+    'Request failed, retrying (1/3): RateLimitExceeded { details: "Please try again in 7200s.", retry_delay: None }',
+    "Backing off for 3600s before retry",
+)
+
+
+def logged(*messages: str, at: str = "2026-11-17T21:39:47.802779Z") -> str:
+    return "\n".join(line(timestamp=at, level="WARN", fields={"message": one}, target="t") for one in messages)
+
+
+def test_what_goose_waits_for_is_read_from_its_log() -> None:
+    found = pause(logged("begun") + "\nno JSON\n" + logged(*LOGGED))
+    assert found is not None
+    assert found.until == datetime(2026, 11, 17, 22, 39, 47, 802779, tzinfo=UTC)
+    trouble = waits_for(found, now=NOW)
+    assert trouble is not None
+    assert (trouble.kind, trouble.lifts_at) == (TroubleKind.LIMIT, NOW + timedelta(seconds=7200))
+    assert waits_for(found, now=found.until) is None, "it has asked again since"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "",
+        logged(LOGGED[0], LOGGED[1]),
+        logged(LOGGED[2], at="yesterday"),
+        logged(LOGGED[2], at="2026-11-17T21:39:47"),
+        logged("Request failed, retrying (1/3): ServerError", LOGGED[2]),
+    ],
+    ids=["empty", "no wait", "no time", "no zone", "another reason"],
+)
+def test_what_is_no_wait_for_a_limit_is_none(log: str) -> None:
+    found = pause(log)
+    assert found is None or waits_for(found, now=NOW) is None
+
+
+def test_a_short_wait_in_milliseconds_is_read_too() -> None:
+    found = pause(logged(LOGGED[1], "Backing off for 950.5ms before retry"))
+    assert found is not None
+    assert found.until - datetime(2026, 11, 17, 21, 39, 47, 802779, tzinfo=UTC) == timedelta(milliseconds=950.5)
+
+
+def test_an_error_is_the_last_that_a_program_told_until_it_tells_something_else() -> None:
+    heard = Heard(PRESETS["codex"])
+    heard.parse(line(type="error", message="Reconnecting... 1/5 (last status: 429 Too Many Requests)"))
+    heard.parse(line(type="turn.started"))
+    assert heard.ends_with_failure
+    heard.parse(line(type="item.completed", item={"type": "agent_message", "text": "Here I am."}))
+    assert not heard.ends_with_failure
+
+
 def test_what_a_shell_prints_is_never_taken_for_its_login() -> None:
     assert recognise(PRESETS["shell"], "401 Unauthorized\nusage limit reached", 1, NOW) is None
 
@@ -188,6 +242,16 @@ RESETS = {
 @pytest.mark.parametrize("text", RESETS)
 def test_the_time_at_which_a_limit_is_lifted_is_read(text: str) -> None:
     assert reset_time(text, NOW, BERLIN) == RESETS[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["resets at 0001-01-01T00:00:00", "resets at 0001-01-01T00:00:00+14:00", "resets at 9999-12-31T23:59:59-12:00",
+     "resets Dec 31, 9999 11:59 PM", "try again in " + "9" * 400 + " days"],
+)  # fmt: skip
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+def test_a_time_at_the_end_of_all_times_is_none(text: str, zone: str) -> None:
+    assert reset_time(text, NOW, ZoneInfo(zone)) is None
 
 
 @pytest.mark.parametrize("number", [401, 429])

@@ -79,6 +79,7 @@ class TestDatagrams:
     def test_a_socket_whose_process_died_is_cleared_away(self, tmp_path: Path) -> None:
         sender = Datagrams(tmp_path / "wake")
         Datagrams(tmp_path / "wake").listen("dead").close()
+        assert len(list((tmp_path / "wake").iterdir())) == 1
         sender.publish({"x"})
         assert list((tmp_path / "wake").iterdir()) == []
         sender.close()

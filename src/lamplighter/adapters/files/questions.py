@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 PARTIAL = ".md.tmpl"
+MOST_AUTOMATIONS = 100
+"""The files of a layer with more of them are not looked at for a status: it would take longer than it should."""
 
 
 def read(path: str) -> bytes | None:
@@ -28,12 +30,35 @@ def partials(path: str) -> list[str]:
         return []
 
 
+def automations(path: str) -> list[list[Any]] | None:
+    """The automation files of a layer, each by its folder with its time and size, sorted; None where they are many."""
+    folder = f"{path}/automations"
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208  as in `read`
+    except OSError:
+        return []
+    return (
+        None
+        if len(names) > MOST_AUTOMATIONS
+        else [[name, *_stamp(f"{folder}/{name}/automation.toml")] for name in names]
+    )
+
+
+def _stamp(file: str) -> list[int]:
+    try:
+        found = os.stat(file)  # noqa: PTH116  as in `read`
+    except OSError:
+        return []
+    return [found.st_mtime_ns, found.st_size]
+
+
 QUESTIONS: Mapping[str, Callable[[str], Any]] = {
     "read": read,
     "partials": partials,
     "is_file": os.path.isfile,
     "is_directory": os.path.isdir,
     "resolved": os.path.realpath,
+    "automations": automations,
 }
 Answers = dict[tuple[str, str], Any]
 """By question and path."""

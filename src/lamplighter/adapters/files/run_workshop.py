@@ -24,7 +24,7 @@ from lamplighter.domain.runs.prompt import Handed, completion_id, prompt
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.logins import home_of, key_of
 from lamplighter.domain.sessions.model import SessionSpec, session_name
-from lamplighter.domain.sessions.presets.model import Invocation, McpServer, Place, Request
+from lamplighter.domain.sessions.presets.model import Invocation, McpServer, OwnLog, Place, Request
 from lamplighter.domain.tokens import run_token
 from lamplighter.kit.errors import LampError
 from lamplighter.ports.run_workshop import LoginSeen, Prepared, RunOrder
@@ -33,6 +33,7 @@ ASKED = timedelta(seconds=15)
 LONGEST_ARGUMENT = 100_000
 """Bytes of a prompt on a command line; Linux takes 128 kB for one argument."""
 LONGEST_FILE = 1 << 20
+LOG_READ = 1 << 18
 INSTRUCTIONS = "instructions.md"
 RUNS = "runs"
 TRIGGER = "trigger.json"
@@ -117,6 +118,18 @@ class FileRunWorkshop:
         (folder / TOKEN).unlink(missing_ok=True)
         take_out_entries(folder / ENTRIES)
         shutil.rmtree(folder, ignore_errors=True)
+
+    def log_of(self, run: str, log: OwnLog) -> str:
+        folder = self.runtime / RUNS / session_name(run)
+        try:
+            newest = max(folder.glob(log.path), key=lambda path: path.stat().st_mtime_ns, default=None)
+            if newest is None:
+                return ""
+            with newest.open("rb") as file:
+                file.seek(max(newest.stat().st_size - LOG_READ, 0))
+                return file.read(LOG_READ).decode(errors="replace")
+        except OSError:
+            return ""  # it is being removed, or no business of ours
 
     def is_open(self, run: str) -> bool:
         return is_held(self.runtime / RUNS / session_name(run) / OPEN)

@@ -9,9 +9,12 @@ from urllib.parse import urlsplit
 
 from lamplighter.adapters.processes.child import Call, run_child
 from lamplighter.kit.errors import LampError, Unavailable
+from lamplighter.kit.limits import TimeLimit
 from lamplighter.ports.polling import Fetched
 
 SECONDS = 20.0
+WHOLE_SECONDS = 120.0
+"""For a whole answer: the limit above is for each read, and a slow drip has none."""
 LARGEST = 32 << 20
 GH_LIMIT = timedelta(seconds=20)
 _SHORT = 4096
@@ -21,6 +24,7 @@ _SHORT = 4096
 class GitHub:
     root: Path
     env: Mapping[str, str]
+    within: float = WHOLE_SECONDS
 
     async def fetch(self, address: str, token: str, etag: str) -> Fetched:
         import httpx2  # takes long to import, and few cities poll
@@ -32,6 +36,7 @@ class GitHub:
         host = urlsplit(address).netloc
         try:
             async with (
+                TimeLimit(self.within),
                 httpx2.AsyncClient(timeout=SECONDS, follow_redirects=False) as client,
                 client.stream("GET", address, headers=headers) as answer,
             ):
@@ -43,7 +48,7 @@ class GitHub:
                     body += piece
                     if len(body) > LARGEST:
                         raise Unavailable(f"{host} sent more than {LARGEST} bytes.")
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
             raise Unavailable(f"{host} gave no answer: {type(error).__name__}.") from error
         try:
             items = json.loads(body)

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from lamplighter.adapters.sessions import staging
+from lamplighter.adapters.sessions import settling, staging
 from lamplighter.adapters.sessions.endings import Endings
-from lamplighter.adapters.sessions.settling import with_failed_nudge
 from lamplighter.domain.sessions.model import Seen, SessionName, SessionSpec
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.ids import IdSource
@@ -101,10 +100,17 @@ class FakeProvider:
         session = FakeSession(spec, seen, dict(spec.meta))
         self.world.sessions[(self._city, spec.name)] = session
         if spec.nudge and spec.name in self.deaf:
-            return with_failed_nudge(self._view(session), self.deaf[spec.name])
+            why = self.deaf[spec.name]
+            return settling.Settled(why, ready=why != settling.NOT_READY).seen(self._view(session))
         if spec.nudge:
             await self.nudge(spec.name, spec.nudge)
         return self._view(session)
+
+    async def nudge_when_ready(self, spec: SessionSpec, session_id: str) -> str | None:
+        return await settling.nudge_when_ready(self, spec, session_id, clock=self._clock)
+
+    async def screen(self, name: SessionName) -> str:
+        return await self.peek(name)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
         self.calls.append(("stop", name, f"{grace.total_seconds():g}"))

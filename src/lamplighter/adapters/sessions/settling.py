@@ -11,6 +11,7 @@ from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.model import Dialog, Seen, SessionName, SessionSpec
 from lamplighter.domain.sessions.screens import answer, is_ready, shows
 from lamplighter.kit import log
+from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
 from lamplighter.ports.sessions import NotDelivered
 
@@ -23,11 +24,17 @@ STILL_AT_MOST = timedelta(seconds=15)
 """A screen that never stands still, or never shows the prompt, is taken for ready after so long with the sign on it."""
 KEYS_LOST = timedelta(seconds=5)
 """A dialog whose screen has not changed at all for so long after its answer has lost the keys."""
+NOT_READY = "It did not become ready in time; it is nudged as soon as it is."
 _NUDGES = 2
+_LATE_FIRST, _LATE_MOST = timedelta(seconds=1), timedelta(seconds=10)
+"""The pauses between looks at a program that has not become ready in time."""
+_FOR_EVER = timedelta(days=365)
 
 
 class Spoken(Protocol):
     """The part of a provider that settling needs."""
+
+    async def see(self, name: SessionName) -> Seen | None: ...
 
     async def screen(self, name: SessionName) -> str:
         """What a person would see now, without the scrollback, which may still hold a question already answered."""
@@ -44,11 +51,25 @@ async def prepare(spec: SessionSpec, env: dict[str, str]) -> None:
         await staging.run(command, work_dir=spec.work_dir, env=env, within=SETUP_LIMIT)
 
 
+@dataclass(frozen=True)
+class Settled:
+    """How a start came out: why its nudge did not arrive, empty if it did, and whether the program became ready."""
+
+    undelivered: str = ""
+    ready: bool = True
+
+    def seen(self, seen: Seen) -> Seen:
+        """`seen` with what is to be told of its first nudge, if that did not arrive."""
+        if not self.undelivered:
+            return seen
+        waits = {} if self.ready else {meta.NUDGE_WAITS: "yes"}
+        return replace(seen, meta={**seen.meta, meta.NUDGE_FAILED: self.undelivered, **waits})
+
+
 async def settle(
     provider: Spoken, spec: SessionSpec, env: dict[str, str], *, clock: Clock, alive: Callable[[], Awaitable[bool]]
-) -> str | None:
-    """Wait for readiness, run the commands after the start, nudge. None when the program dies before it is ready, else
-    why its nudge did not arrive, empty if it did.
+) -> Settled | None:
+    """Wait for readiness, run the commands after the start, nudge. None when the program dies before it is ready.
 
     A program that does not become ready is not nudged: nothing is typed that it might take for something else.
     """
@@ -62,13 +83,29 @@ async def settle(
         except staging.SetupFailed as failed:
             log.get().warning("session.setup_failed", session=spec.name, error=failed.message)
     if not spec.nudge:
-        return ""
-    return await _nudge(provider, spec) if ready else "It did not become ready, so it was not nudged."
+        return Settled()
+    return Settled(await _nudge(provider, spec)) if ready else Settled(NOT_READY, ready=False)
 
 
-def with_failed_nudge(seen: Seen, why: str) -> Seen:
-    """`seen` with the reason why the first nudge did not arrive, if it did not."""
-    return replace(seen, meta={**seen.meta, meta.NUDGE_FAILED: why}) if why else seen
+async def nudge_when_ready(provider: Spoken, spec: SessionSpec, session_id: str, *, clock: Clock) -> str | None:
+    """Nudge a program that did not become ready in time as soon as it is; why that did not arrive, empty if it did.
+
+    Nothing is typed while a person is attached: they may be typing. None when that start of the session is over.
+    """
+    looks = 0
+    within = replace(spec, readiness=replace(spec.readiness, within=_FOR_EVER))
+    settling = _Settling(provider, within, clock)
+
+    async def is_there() -> bool:
+        nonlocal looks
+        seen = await provider.see(spec.name)
+        if seen is None or not seen.alive or seen.session_id != session_id:
+            return False
+        settling.is_in_use = seen.attached
+        settling.poll, looks = doubling(looks, first=_LATE_FIRST, most=_LATE_MOST), looks + 1
+        return True
+
+    return await _nudge(provider, spec) if await settling.ready(is_there) else None
 
 
 async def _nudge(provider: Spoken, spec: SessionSpec) -> str:
@@ -88,6 +125,9 @@ class _Settling:
     provider: Spoken
     spec: SessionSpec
     clock: Clock
+    poll: timedelta = POLL
+    is_in_use: bool = False
+    """Whether a person is attached to it."""
     _answered: dict[Dialog, str] = field(default_factory=dict)  # with the screen that was answered
     _last: str = ""
     _same_since: float = 0.0
@@ -107,13 +147,13 @@ class _Settling:
         while await alive():
             screen = await self.provider.screen(self.spec.name)
             self._note(screen)
-            if not await self._answers(screen) and self._is_settled():
+            if not self.is_in_use and not await self._answers(screen) and self._is_settled():
                 return True
             if self.clock.monotonic() >= deadline:
                 if readiness.reads_screen:
                     log.get().warning("session.not_ready", session=self.spec.name, after_s=within.total_seconds())
                 return not readiness.reads_screen
-            await self.clock.wait(asyncio.Event(), at_most=POLL)
+            await self.clock.wait(asyncio.Event(), at_most=self.poll)
         return None
 
     def _note(self, screen: str) -> None:

@@ -51,11 +51,14 @@ class SlackWebApi:
         headers = {"authorization": f"Bearer {token}", "user-agent": "lamplighter"}
         given: dict[str, Any] = {"data": dict(args)} if method in _FORMS else {"json": dict(args)}
         try:
-            async with httpx2.AsyncClient(timeout=self.seconds, follow_redirects=False) as client:
+            async with (
+                TimeLimit(self.seconds),  # the client's own limit is for each read: a slow drip has none
+                httpx2.AsyncClient(timeout=self.seconds, follow_redirects=False) as client,
+            ):
                 answer = await client.post(f"{self.address}{method}", headers=headers, **given)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise NotTaken(f"Slack cannot be reached: {error}.", hint="Check the city's way out.") from error
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
             told = f"Slack gave no answer to {method}: {type(error).__name__}."
             raise Unavailable(told, hint="It is not known whether it was taken.") from error
         if answer.status_code == _TOO_MANY:

@@ -31,9 +31,10 @@ from lamplighter.kit.clock import Clock
 from lamplighter.kit.counting import counted
 from lamplighter.kit.descriptors import OutOfDescriptors
 from lamplighter.kit.errors import LampError
+from lamplighter.kit.tasks import spawn
 from lamplighter.ports.agents import Work, Workshop
 from lamplighter.ports.secrets import NoSecrets, SecretSource
-from lamplighter.ports.sessions import GRACE, SessionAlive, SessionProvider, SessionUnknown
+from lamplighter.ports.sessions import GRACE, NudgesLate, SessionAlive, SessionProvider, SessionUnknown
 from lamplighter.services.sessions import TAIL
 from lamplighter.store.sessions import SessionEnd
 
@@ -70,6 +71,8 @@ class ActionExecutor:
     done: deque[Deed] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     last_words: dict[SessionName, str] = field(default_factory=dict)  # of sessions whose end was just reported
     secrets: SecretSource = field(default_factory=NoSecrets)
+    _late: dict[SessionName, asyncio.Task[None]] = field(default_factory=dict)
+    """What waits for programs that did not become ready in time, to give them the nudge of their start."""
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
 
     async def carry_out(self, actions: Sequence[Action]) -> bool:
@@ -144,11 +147,52 @@ class ActionExecutor:
         self.done.append(Deed(kind, name, reason))
         log.get().info("agent.started", agent=name, session=session, reason=reason, pid=seen.pid)
         if why := seen.meta.get(meta.NUDGE_FAILED):
-            self.patrol_history.tell(
-                session, self.patrol_history.event("agent.nudge_failed", name, why, {"session": session})
-            )
-            log.get().warning("agent.nudge_failed", agent=name, session=session, error=why)
+            self._not_nudged(session, name, why)
+            if meta.NUDGE_WAITS in seen.meta:
+                self._nudge_later(name, spec, seen)
         return True
+
+    def _not_nudged(self, session: SessionName, name: str, why: str) -> None:
+        event = self.patrol_history.event("agent.nudge_failed", name, why, {"session": session})
+        self.patrol_history.tell(session, event)
+        log.get().warning("agent.nudge_failed", agent=name, session=session, error=why)
+
+    def _nudge_later(self, name: str, spec: SessionSpec, seen: Seen) -> None:
+        """Wait in the background for a program that did not become ready in time, for as long as this start lasts."""
+        if not isinstance(self.provider, NudgesLate):
+            return
+        if before := self._late.pop(spec.name, None):
+            before.cancel()
+        waiting = spawn(self._nudged_late(name, spec, seen, self.provider), name=f"nudge {spec.name}")
+        self._late[spec.name] = waiting
+        waiting.add_done_callback(lambda _: self._forget_late(spec.name, waiting))
+
+    def _forget_late(self, session: SessionName, waiting: "asyncio.Task[None]") -> None:
+        if self._late.get(session) is waiting:
+            del self._late[session]
+
+    async def _nudged_late(self, name: str, spec: SessionSpec, seen: Seen, provider: NudgesLate) -> None:
+        try:
+            why = await provider.nudge_when_ready(spec, seen.session_id)
+        except LampError as error:
+            why = error.message
+        if why is None:
+            return
+        if why:
+            self._not_nudged(spec.name, name, why)
+        else:
+            told = "its first message was typed to it late, once it was ready"
+            event = self.patrol_history.event("agent.nudged", name, told, {"session": spec.name})
+            self.patrol_history.tell(spec.name, event)
+            log.get().info("agent.nudged", agent=name, session=spec.name)
+        self.patrol_history.flush_soon()
+
+    async def close(self) -> None:
+        """Wait for no program any longer."""
+        for waiting in (late := list(self._late.values())):
+            waiting.cancel()
+        if late:
+            await asyncio.wait(late)
 
     async def _is_there(self, session: SessionName) -> bool:
         """Update `sight` with the session as it is now; True if it exists.

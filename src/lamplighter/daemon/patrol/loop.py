@@ -205,6 +205,7 @@ class Patrol:
         self._closed = True
         await self.demand.close()
         await self.busy.close()
+        await self.executor.close()
         for task in list(self._under_way.values()):
             task.cancel()
         if self._under_way:

@@ -35,8 +35,8 @@ from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.asking import asked_last
 from lamplighter.domain.sessions.model import Seen, SessionName
 from lamplighter.domain.sessions.presets.lines import plain, without_escapes
-from lamplighter.domain.sessions.presets.troubles import Heard, Trouble, TroubleKind
-from lamplighter.kit.clock import Clock
+from lamplighter.domain.sessions.presets.troubles import Heard, Trouble, TroubleKind, waits_for
+from lamplighter.kit.clock import Clock, rfc3339
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.descriptors import OutOfDescriptors
 from lamplighter.kit.errors import LampError, Unavailable
@@ -60,6 +60,10 @@ STUCK = "stuck"
 NOT_STARTED = "not_started"
 FAR_AHEAD = timedelta(minutes=5)
 """A program that waits for a limit that is lifted later than this is ended: it could do nothing until then."""
+SILENT_AFTER = timedelta(minutes=15)
+"""So is one that has been silent for so long since it told of such trouble; a model may think for some minutes."""
+LOG_EVERY = timedelta(seconds=10)
+"""So often the own log of a program that is silent is looked at."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,7 @@ class AgentRuns:
         if plan.preset.has_mcp:
             await self.tools_ready()
         tell, where = await self.store.read(turns.to_tell, row, plan.preset), self.api_url()
+        env = {**self.active.handed(row.id, tell.trigger), **env}
         order = RunOrder(
             row.id, row.automation, plan, tell.trigger, place.work_dir, where, tell.turn, tell.notes, tell.cursor, env
         )
@@ -210,13 +215,32 @@ class AgentRuns:
         if isinstance(judged, Leave) and not over and row.pending is None:
             judged = await self._by_day(row) or _circling(transcript, policy) or judged
         if isinstance(judged, Leave) and not over and not row.ended and transcript.heard is not None:
-            trouble = transcript.heard.trouble(self.clock.now(), self.active.rules.zone)
-            if trouble is not None and _is_far(trouble, self.clock.now()):
+            trouble = await self._in_the_way(row, transcript, seen, transcript.heard)
+            if trouble is not None:
                 return Fail(trouble.kind, trouble.message, stop_session=True)
         if isinstance(judged, Leave) and not over and not row.ended:
             what = await self._asked(row, transcript, seen)
             return Asks(what) if what else judged
         return judged
+
+    async def _in_the_way(self, row: Run, transcript: Transcript, seen: SessionSeen, heard: Heard) -> Trouble | None:
+        """The trouble that its program could only wait for; None while it may soon go on."""
+        now, zone = self.clock.now(), self.active.rules.zone
+        trouble, silent = heard.trouble(now, zone), timedelta(0)
+        if seen.last_activity is not None:
+            silent = now - seen.last_activity
+        if trouble is not None and (_is_far(trouble, now) or (heard.ends_with_failure and silent >= SILENT_AFTER)):
+            return trouble
+        log, looked_at = heard.preset.log, transcript.log_read_at
+        if log is None or silent < LOG_EVERY or (looked_at is not None and now - looked_at < LOG_EVERY):
+            return None
+        transcript.log_read_at = now
+        pause = log.pause(await asyncio.to_thread(self.workshop.log_of, row.id, log))
+        found = None if pause is None else waits_for(pause, zone, now=now)
+        if found is None or not _is_far(found, now):
+            return None
+        heard.said.append(f"{found.message} (until {rfc3339(found.lifts_at)})" if found.lifts_at else found.message)
+        return found
 
     async def _by_day(self, row: Run) -> Fail | None:
         """How the budgets of the day end a run: what those beside it use counts, too."""

@@ -19,7 +19,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
 from lamplighter.services import outbox
 from lamplighter.services.context import acting
-from lamplighter.services.runs import review
+from lamplighter.services.runs import due, review
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.outbox import LATER
 from lamplighter.store.outbox import TOPIC as OUTBOX
@@ -159,10 +159,14 @@ class Dispatcher:
     async def _claim(self, room: int) -> review.Taken:
         me, reach = self.worker.me, self.worker.active.reach
         bounded = self.worker.active.bounds_commands
+        ctx = acting(me.actor, self.clock.now(), self.ids)
         taken = await self.store.transact(
-            review.take_due, me, self.clock.now(), limit=room, run=self.only, reach=reach, bounded=bounded
-        )
+            due.take_due, me, limit=room, run=self.only, reach=reach, bounded=bounded, released=self.worker.released,
+            ctx=ctx,
+        )  # fmt: skip
         crash_point(CrashPoint.ITEM_AFTER_CLAIM)
+        if taken.enriched:
+            crash_point(CrashPoint.RUN_AFTER_ENRICHED)
         return taken
 
     async def _adopt(self) -> None:

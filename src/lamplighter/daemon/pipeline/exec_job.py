@@ -8,15 +8,14 @@ from pathlib import Path
 
 from lamplighter.daemon.active_config import ActiveConfig
 from lamplighter.daemon.pipeline.jobs import MOST_REPEATS, PRECHECK, Work, verify_key
+from lamplighter.daemon.pipeline.run_tokens import NOT_OPENED, RunTokens
 from lamplighter.daemon.pipeline.slots import Slots
 from lamplighter.domain.automations.decisions import SkipReason
 from lamplighter.domain.automations.model import Automation, Exec, time_limit
 from lamplighter.domain.automations.policies import VERIFY_TIMEOUT
-from lamplighter.domain.runs import tracing
 from lamplighter.domain.runs.job import Began, Message, Over, RunEnded, StepDone, ToldToStop
 from lamplighter.domain.runs.model import RunState, Stage
 from lamplighter.domain.runs.verify import Checked
-from lamplighter.domain.secrets import SecretLocked, SecretUnknown
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.crash import CrashPoint, crash_point
@@ -82,7 +81,7 @@ class ExecSteps:
         for _ in range(MOST_REPEATS):
             try:
                 command = await self._command(work, automation, automation.policies.verify or "true", "")
-            except (SecretUnknown, SecretLocked) as error:
+            except NOT_OPENED as error:
                 return Checked(None, why=error.message.rstrip("."))
             left = None if work.row.deadline_at is None else work.row.deadline_at - self.clock.now()
             limit = automation.policies.verify_timeout or VERIFY_TIMEOUT
@@ -161,7 +160,7 @@ class ExecSteps:
         try:
             command = await self._command(work, automation, line, suffix)
             return await self._shown(await self.slots.run(self.runner.run, command))
-        except (SecretUnknown, SecretLocked) as error:
+        except NOT_OPENED as error:
             return review.Ending(RunState.FAILED, error.reason, Stage.EXECUTION, error=error.message)
         except (NoDirectory, NotFound) as error:
             return review.Ending(RunState.SKIPPED, SkipReason.PROJECT_MISSING, Stage.EXECUTION, error=error.message)
@@ -178,10 +177,11 @@ class ExecSteps:
         row = work.row
         trigger = work.trigger or await self.store.read(review.trigger_of, row)
         limit = time_limit(automation, self.active.rules.cap)
-        own = await self.active.secrets.opened(automation.policies.env)
+        tokens = await RunTokens(self.store, self.active).env(automation)
+        own = tokens | await self.active.secrets.opened(automation.policies.env)
         env = (
             self.active.env_of(row.rig)
-            | tracing.variables(trigger)
+            | self.active.handed(row.id, trigger or {})
             | own
             | {
                 "LAMP_RUN_ID": row.id,

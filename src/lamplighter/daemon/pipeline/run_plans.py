@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lamplighter.daemon.active_config import ActiveConfig
+from lamplighter.daemon.pipeline.run_tokens import NOT_OPENED, RunTokens
 from lamplighter.domain.city.run_plan import CannotRun, RunPlan
 from lamplighter.domain.runs.model import Run
 from lamplighter.domain.secrets import SecretLocked, SecretUnknown
 from lamplighter.kit import log
 from lamplighter.ports.run_workshop import RunWorkshop
-from lamplighter.services.runs import planning
+from lamplighter.services.runs import planning, review
 from lamplighter.store.tx import Store
 
 
@@ -37,7 +38,8 @@ class RunPlans:
             raise CannotRun(
                 error.reason, f"{error.message} {error.hint}"
             ) from error  # trying again alone mends nothing
-        return replace(plan, env=await self._opened(plan.env))
+        tokens = {} if plan.speaks_to else await self._tokens(row)
+        return replace(plan, env={**tokens, **await self._opened(plan.env)})
 
     async def in_full(self, plan: RunPlan, env: Mapping[str, str]) -> dict[str, str]:
         """The environment of a session with the secrets that its program's own declaration refers to.
@@ -52,6 +54,13 @@ class RunPlans:
         try:
             return await self.active.secrets.opened(env)
         except (SecretUnknown, SecretLocked) as error:
+            raise CannotRun(error.reason, error.message, hint=error.hint) from error
+
+    async def _tokens(self, row: Run) -> dict[str, str]:
+        """Raises CannotRun."""
+        try:
+            return await RunTokens(self.store, self.active).env(review.snapshots_of(row))
+        except NOT_OPENED as error:
             raise CannotRun(error.reason, error.message, hint=error.hint) from error
 
     async def plan_if_any(self, row: Run) -> RunPlan | None:

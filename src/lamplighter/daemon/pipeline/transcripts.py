@@ -42,6 +42,8 @@ class Transcript:
     """How often the last call of a tool was made in a row."""
     silence: datetime | None = None
     """When it was last heard, in the silence whose end was looked at for a question."""
+    log_read_at: datetime | None = None
+    """When the program's own log was last looked at."""
 
     async def read(self, *, to_the_end: bool = False) -> None:
         """Record the whole lines that have arrived; at the session's end also a last line without a newline."""
@@ -50,18 +52,27 @@ class Transcript:
                 await self._keep(await self._whole(), 0, last=True)
             return
         for _ in range(MOST_PARTS if to_the_end else 1):
-            part = await self.provider.read(self.name, self.position)
-            before = self.position
-            if part.data:
-                await self._keep(part.data, part.base, last=to_the_end)
-            if self.position == before:
-                return
+            if not await self._read_part(self.provider):
+                break
+        else:
+            return
+        if to_the_end:
+            await self._read_part(self.provider, last=True)  # only now: a part may end in the middle of a line
+
+    async def _read_part(self, provider: KeepsOutput, *, last: bool = False) -> bool:
+        """False if nothing was recorded."""
+        part, before = await provider.read(self.name, self.position), self.position
+        if part.data:
+            await self._keep(part.data, part.base, last=last)
+        return self.position != before
 
     async def _whole(self) -> bytes:
         return (await self.provider.peek(self.name, 0)).encode()
 
     async def _keep(self, data: bytes, base: int, *, last: bool) -> None:
-        used = len(data) if last or len(data) >= LONGEST_LINE else data.rfind(b"\n") + 1
+        used = len(data) if last else data.rfind(b"\n") + 1
+        if not used and len(data) >= LONGEST_LINE:
+            used = len(data)  # it is not waited for
         if not used:
             return
         read = read_lines(data[:used], self.parse, last=last)

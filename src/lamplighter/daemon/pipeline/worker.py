@@ -100,6 +100,11 @@ class Worker:
         """Whether this process has stopped the session of the run and freed all that belonged to it."""
         return run in self._released
 
+    @property
+    def released(self) -> frozenset[str]:
+        """The runs of which `has_released` is true."""
+        return frozenset(self._released)
+
     def doubt(self) -> None:
         """Note that an answer of the database was lost, so that this process may hold work that it does not know of."""
         self._doubted_at = self.clock.now()
@@ -173,6 +178,8 @@ class Worker:
     def begin(self, row: Run, trigger: dict[str, Any] | None = None, *, adopted: bool = False) -> None:
         """Start working on a run whose lease this process holds, from the run's current stage."""
         work = self._works[row.id] = Work(row, trigger, adopted)
+        if row.action == ActionKind.AGENT and row.id in self._released:
+            self._released.remove(row.id)  # it goes on, in a session that is to be stopped again
         self._room.busy += 1
         self._room.held += 1
         work.task = asyncio.create_task(self._work(work), name=row.id)
@@ -299,7 +306,7 @@ class Worker:
                     return await steps.last_words(work)
                 case Step.RELEASE:
                     await steps.release(work)
-                    if not work.failures:
+                    if not work.failures and work.row.action == ActionKind.AGENT:
                         self._released.append(work.run)
                 case _:
                     await steps.stop(work)

@@ -133,8 +133,8 @@ def _decode(table: Reader, origin: Origin, *, now: datetime | None) -> Automatio
     policies = read_policies(table)
     if policies.idle_timeout is not None and isinstance(action, Exec | Formula):
         table.problem("idle_timeout", f"goes with `agent` only; `{action.kind}` has its `timeout`")
-    if policies.env and isinstance(action, Formula):
-        table.problem("env", "goes with `agent` and `exec`; a formula starts no program")
+    if isinstance(action, Formula):
+        _check_programs(table, policies, "goes with `agent` and `exec`; a formula starts no program")
     if policies.stuck_after is not None and isinstance(action, Exec | Formula):
         table.problem("stuck_after", f"goes with `agent` only; `{action.kind}` calls no tools")
     if isinstance(action, Exec | Formula) and any(one.continue_by for one in triggers):
@@ -188,13 +188,19 @@ def _check_spoken(table: Reader, action: Action | None, triggers: Sequence[Trigg
         return
     if policies.approve is not None:
         table.problem("approve", "goes without `agent.agent`: an agent that runs keeps the mode it was started in")
-    if policies.env:
-        table.problem("env", "goes without `agent.agent`: an agent that runs has its own environment")
+    _check_programs(table, policies, "goes without `agent.agent`: an agent that runs has its own environment")
     if policies.stuck_after is not None:
         table.problem("stuck_after", "goes without `agent.agent`: the tools that an agent calls are not told")
     for name in ("cost", "tokens", "day_cost", "day_tokens"):
         if getattr(policies.budget, name) is not None:
             table.problem(f"budget.{name}", "goes without `agent.agent`: what an agent uses is not counted by run")
+
+
+def _check_programs(table: Reader, policies: Policies, told: str) -> None:
+    """What is given to programs that a run starts cannot be given where it starts none."""
+    for name in ("env", "connections"):
+        if getattr(policies, name):
+            table.problem(name, told)
 
 
 def _check_verify(table: Reader, action: Action | None, policies: Policies) -> None:

@@ -54,7 +54,14 @@ def read_policies(table: Reader) -> Policies:
         notify=_notify(table),
         jitter=table.duration("jitter", zero=True) or Policies().jitter,
         env=_environment(table),
+        connections=_connections(table),
     )
+
+
+def _connections(table: Reader) -> tuple[str, ...] | None:
+    if not table.has("connections"):
+        return None
+    return tuple(dict.fromkeys(table.texts("connections")))
 
 
 def _environment(table: Reader) -> dict[str, str]:

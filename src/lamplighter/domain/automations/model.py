@@ -216,6 +216,15 @@ class Automation:
         return next((one.continue_by for one in self.triggers if one.continue_by), None)
 
     @property
+    def connections(self) -> tuple[str, ...]:
+        """The connections that its runs may use: those listed and those of its triggers; none if its list is empty."""
+        listed = self.policies.connections
+        if listed == ():
+            return ()
+        named = [one.gate.connection for one in self.triggers if isinstance(one.gate, Webhook)]
+        return tuple(dict.fromkeys([*(listed or ()), *named]))
+
+    @property
     def session(self) -> str | None:
         """The session or run whose conversation its runs go on with, whatever fires them."""
         return self.action.session if isinstance(self.action, AgentAction) else None

@@ -109,3 +109,5 @@ class Policies:
     stuck_after: int | None = None
     """How often an agent may make the same call with the same result in a row; 0 for any number."""
     approve: Approve | None = None
+    connections: tuple[str, ...] | None = None
+    """The connections whose tokens its programs get, beside those of its triggers; empty for none of them at all."""

@@ -61,6 +61,8 @@ class Reader:
             self.problem(name, "is blank")
         elif "\0" in value:
             self.problem(name, "holds a NUL character")
+        elif any("\ud800" <= one <= "\udfff" for one in value):
+            self.problem(name, "holds half a character, which is no text")
         elif longest is not None and len(value.encode()) > longest:
             self.problem(name, f"has {len(value.encode())} bytes; at most {longest} are allowed")
         return value

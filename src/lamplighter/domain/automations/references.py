@@ -1,5 +1,6 @@
 """What an automation names outside its own definition: configurations, a preset, a formula, a pool, a rig."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 
@@ -7,6 +8,7 @@ from lamplighter.domain.automations.model import AgentAction, Automation, Formul
 from lamplighter.domain.automations.reading import Problem
 from lamplighter.domain.delivery_fields import Provider, filters_of
 from lamplighter.domain.secrets import references
+from lamplighter.kit.kept_back import CONNECTION
 from lamplighter.kit.nearest import did_you_mean
 from lamplighter.kit.records import record
 
@@ -22,6 +24,8 @@ class Known:
     formula: Callable[[Formula, str | None], str]
     connections: Mapping[str, Provider] = field(default_factory=dict)
     """Where deliveries come in, each with its provider."""
+    useless: Mapping[str, str] = field(default_factory=dict)
+    """Why a connection has nothing that a run could use, for those that have nothing."""
     secrets: Collection[str] = ()
     cannot_plan: Callable[[AgentAction], str] = lambda _action: ""
     """Why the agent program of an action cannot make a plan to be approved; empty if it can, or is not known yet."""
@@ -63,9 +67,30 @@ def _unknown(automation: Automation, known: Known) -> Iterator[Problem]:
         if secret not in known.secrets:
             near = did_you_mean(secret, known.secrets)
             yield Problem(f"env.{variable}", f"there is no secret `{secret}`{near}")
+    yield from _useless_connections(automation, known)
     for trigger in automation.triggers:
         if isinstance(trigger.gate, Webhook):
             yield from _unknown_of_hook(trigger.gate, known)
+
+
+def _useless_connections(automation: Automation, known: Known) -> Iterator[Problem]:
+    listed = automation.policies.connections or ()
+    variables: dict[str, str] = {}
+    for name in listed:
+        if name not in known.connections:
+            near = did_you_mean(name, known.connections)
+            yield Problem("connections", f"there is no connection `{name}`{near}")
+            continue
+        if name in known.useless:
+            yield Problem("connections", f"`{name}` has nothing that a run could use: {known.useless[name]}")
+        other = variables.setdefault(token_variable(name), name)
+        if other != name:
+            yield Problem("connections", f"the tokens of `{other}` and `{name}` would be the same variable")
+
+
+def token_variable(connection: str) -> str:
+    """The variable in which a run's programs find the token of that connection."""
+    return f"{CONNECTION}{re.sub('[^A-Z0-9]', '_', connection.upper())}_TOKEN"
 
 
 def _unknown_of_hook(gate: Webhook, known: Known) -> Iterator[Problem]:

@@ -98,12 +98,20 @@ def _shaped(key: Key, raw: Any, at: Place, found: Findings) -> Any:  # noqa: PLR
 
 
 _PLAIN: Mapping[Shape, type] = {Shape.TEXT: str, Shape.WHOLE: int, Shape.SWITCH: bool}
+LARGEST = 10**12
+"""A whole number up to this can be so many milliseconds from now, or rows of an answer."""
+NUL = "holds a NUL character, which no path, command or name can"
 
 
 def _plain(shape: Shape, raw: Any, at: Place, found: Findings) -> Any:
-    if type(raw) is _PLAIN[shape] and (type(raw) is not int or abs(raw) < 2**63):
+    if type(raw) is not _PLAIN[shape]:
+        found.wrong(at, f"must be {_article(shape)}, not {_said(raw)}")
+    elif type(raw) is int and abs(raw) > LARGEST:
+        found.wrong(at, f"is {_said(raw)}; it must be between -{LARGEST:,} and {LARGEST:,}")
+    elif type(raw) is str and "\0" in raw:
+        found.wrong(at, NUL)
+    else:
         return raw
-    found.wrong(at, f"must be {_article(shape)}, not {_said(raw)}")
     return _BAD
 
 
@@ -125,6 +133,9 @@ def _texts(raw: Any, at: Place, found: Findings) -> tuple[str, ...] | object:
     wrong = next((item for item in raw if not isinstance(item, str)), None)
     if wrong is not None:
         found.wrong(at, f"must be a list of texts, but one item is {_said(wrong)}")
+        return _BAD
+    if any("\0" in item for item in raw):
+        found.wrong(at, NUL)
         return _BAD
     return tuple(raw)
 
@@ -158,7 +169,7 @@ def _counts(raw: Any, at: Place, found: Findings) -> dict[str, int] | object:
     if not isinstance(raw, dict):
         found.wrong(at, f"must be a table of whole numbers, not {_said(raw)}")
         return _BAD
-    wrong = {name: value for name, value in raw.items() if type(value) is not int or not 0 <= value < 2**63}
+    wrong = {name: value for name, value in raw.items() if type(value) is not int or not 0 <= value <= LARGEST}
     for name, value in wrong.items():
         found.wrong(at / name, f"must be a whole number of 0 or more, not {_said(value)}")
     return _BAD if wrong else dict(raw)

@@ -27,7 +27,10 @@ class RepositoryWorkspace:
         default=(), metadata=texts("Directories that all worktrees of the rig share.", limits.below)
     )
     ports: int = field(
-        default=0, metadata=whole("So many free ports for each run, from `LAMP_PORT_BASE` on.", limits.at_least(0))
+        default=0,
+        metadata=whole(
+            "So many free ports for each run, from `LAMP_PORT_BASE` on; at most 10,000.", limits.between(0, 10_000)
+        ),
     )
 
 

@@ -20,6 +20,10 @@ class Reach:
     rigs: frozenset[str]
     left_out: frozenset[str] = frozenset()
 
+    def takes(self, kind: str, payload: Mapping[str, Any]) -> bool:
+        need = need_of(kind, payload)
+        return kind not in self.left_out and (need is None or need in self.needs)
+
     @property
     def needs(self) -> list[str]:
         return sorted([f"node:{self.node}", *(f"rig:{rig}" for rig in self.rigs)])

@@ -4,6 +4,7 @@ In that line whatever differs from one time to the next (numbers, ids, paths, ti
 """
 
 import re
+from functools import lru_cache
 
 from lamplighter.kit.canonical import fingerprint
 
@@ -44,8 +45,13 @@ def settled_line(line: str) -> str:
 
 def of_failure(automation: str, state: str, reason: str, error: str) -> str:
     """The same for every run that failed in the same way."""
-    facts = [automation, state, reason, settled_line(last_line(error))]
-    return f"run:{fingerprint(facts)[:_LETTERS]}"
+    return _of_failure(automation, state, reason, last_line(error))
+
+
+@lru_cache(maxsize=1024)
+def _of_failure(automation: str, state: str, reason: str, line: str) -> str:
+    """Kept, because what fails often fails in the same words."""
+    return f"run:{fingerprint([automation, state, reason, settled_line(line)])[:_LETTERS]}"
 
 
 def of_question(run: str) -> str:

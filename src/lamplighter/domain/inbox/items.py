@@ -130,6 +130,9 @@ class Folded:
 
 class NotDismissed(Conflict):
     def __init__(self, item: "InboxItem") -> None:
+        if item.state is State.OPEN:
+            super().__init__(f"Inbox item {item.id} is open already.", hint="`lamp inbox` lists what is open.")
+            return
         super().__init__(
             f"Inbox item {item.id} was not dismissed, so that it cannot be opened again.",
             hint=f"`lamp inbox show {item.id}` says how it was settled.",

@@ -48,6 +48,7 @@ REASONS: Mapping[RunState, Mapping[str, str]] = {
         "mode_not_offered": "its agent program does not offer the mode that it asks for",
         "effort_not_offered": "its agent program cannot be told to think with the effort that it asks for",
         "prompt_unreadable": "its `prompt_file` or one of its `includes` cannot be read",
+        "connection_missing": "a connection that its automation lists has no token, any more",
         "secret_missing": "its environment refers to a secret that is not there",
         "secret_locked": "its environment refers to a secret that cannot be opened here (`lamp doctor` says why)",
         "program_missing": "its agent program is not installed",

@@ -17,6 +17,7 @@ FINGERPRINT_FIELDS = "LAMP_CONFIG_FIELDS"
 AGENT = "LAMP_AGENT"
 POOL = "LAMP_POOL"
 NUDGE_FAILED = "nudge failed"  # told by a start whose first nudge did not arrive; kept nowhere
+NUDGE_WAITS = "nudge waits"  # beside it, where it is nudged as soon as it is ready
 RUN = "LAMP_RUN_ID"  # set on a run's session, which the patrol of agents ignores
 SPEAKS_TO = "speaks to"  # the session of the agent that a run was told to
 

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from lamplighter.domain.access import Verb
 from lamplighter.domain.automations.templates import TEMPLATES
+from lamplighter.kit.errors import UsageError
 from lamplighter.kit.records import record
 from lamplighter.kit.shapes import given
 from lamplighter.kit.toml_writing import dumped
@@ -25,6 +26,7 @@ from lamplighter.store.tx import Tx
 
 PAGE = 1000
 CHECKS_WITHIN = 3600.0
+LAST_YEAR = 9000
 """In seconds: conditions have time limits of their own, which a city may set as it likes."""
 
 
@@ -164,8 +166,10 @@ def next_firings(tx: Tx, ask: NextFirings, ctx: Context) -> list[FiringView]:
 
 
 def simulate(tx: Tx, ask: Simulate, ctx: Context) -> list[FiringView]:
-    """Raises AutomationUnknown."""
+    """Raises AutomationUnknown, UsageError for a time that no calendar reaches."""
     start = ask.start or ctx.now
+    if start.year >= LAST_YEAR:
+        raise UsageError(f"{start:%Y-%m-%d} is too far ahead.", hint=f"Begin before the year {LAST_YEAR}.")
     span, name = (start, start + timedelta(days=ask.days)), None if ask.name is None else scoped(ask.name, ask.rig)
     found = outlook.standings(tx, name, ask.rig)
     return outlook.next_firings(found, span, rules=ctx.rules, limit=ask.limit, each=ask.each)

@@ -11,7 +11,7 @@ from lamplighter.domain.city.planners import cannot_plan, mode_refused, not_spok
 from lamplighter.domain.city.providers import known_providers
 from lamplighter.domain.secrets import is_name
 from lamplighter.kit.errors import LampError, UsageError
-from lamplighter.services.automations import snapshots
+from lamplighter.services.automations import snapshots, tokens
 from lamplighter.services.automations.editing import DefinitionInvalid
 from lamplighter.services.configurations import known as chosen_ones
 from lamplighter.services.context import Context
@@ -45,6 +45,7 @@ def known(tx: Tx, ctx: Context) -> Known:
         pools=[agent.qualified_name for agent in city.agents],
         formula=formula,
         connections={row.name: row.provider for row in tx.connections.all()},
+        useless=tokens.useless(tx),
         secrets=[row.name for row in tx.secrets.all() if is_name(row.name)],
         session=lambda name: no_conversation(tx, name),
         agent=lambda name, rig: not_spoken_to(city, name, rig),

@@ -77,12 +77,10 @@ class _Came:
     def told(self) -> dict[str, Any]:
         """The delivery as one of several that a run receives."""
         told = {"delivery": self.row.id, "type": self.reading.event_type, "at": rfc3339(self.row.received_at)}
-        return told | {"message": self.reading.title, "payload": self.payload}
+        return self._trace | told | {"message": self.reading.title, "payload": self.payload}
 
     def cause_payload(self) -> dict[str, Any]:
-        trace = self.row.headers.get(tracing.HEADER, "")
-        told = {tracing.HEADER: trace} if tracing.is_sound(trace) else {}
-        return told | {
+        return self._trace | {
             "provider": self.connection.provider.value,
             "event_type": self.reading.event_type,
             "external_id": self.row.external_id,
@@ -90,6 +88,11 @@ class _Came:
             "delivery": self.row.id,
             "payload": self.payload,
         }
+
+    @property
+    def _trace(self) -> dict[str, str]:
+        trace = self.row.headers.get(tracing.HEADER, "")
+        return {tracing.HEADER: trace} if tracing.is_sound(trace) else {}
 
     @property
     def fields(self) -> list[tuple[str, str]]:

@@ -41,17 +41,31 @@ def judgement(run: Run, *, tried_again: bool) -> str | None:
     return _fingerprint(run) if _is_stuck(run) else None
 
 
+def open_of_run(tx: Tx, run: Run, *, ctx: Context) -> bool:
+    """Open an item for an ended run that was judged; False if it needs nobody."""
+    if not run.fingerprint:
+        return False
+    need = None if tx.inbox.has_opened(run.fingerprint) else of_run(run)
+    if need is not None:
+        open_item(tx, need, ctx=ctx)
+    return True
+
+
 def of_run(run: Run) -> Need | None:
     """None if it needs nobody."""
     if not run.fingerprint:
         return None
+    at = run.ended_at or run.created_at
+    return Need(_kind(run), run.fingerprint, run.automation, at, facts_of(run), run.id)
+
+
+def facts_of(run: Run) -> dict[str, Any]:
+    """What the sentence of its item is made from."""
     reason = None if run.reason == run.state.value else run.reason
     facts: dict[str, Any] = {"reason": reason, "error": fingerprint.last_line(run.error) or _question(run)}
     if run.state is RunState.NEEDS_HUMAN:
         facts = _asked(run)
-    facts = {key: value for key, value in facts.items() if value}
-    at = run.ended_at or run.created_at
-    return Need(_kind(run), run.fingerprint, run.automation, at, facts, run.id)
+    return {key: value for key, value in facts.items() if value}
 
 
 def _kind(run: Run) -> Kind:

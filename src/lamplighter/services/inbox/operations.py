@@ -13,13 +13,14 @@ from lamplighter.kit.records import changed
 from lamplighter.kit.shapes import given
 from lamplighter.services.context import Context
 from lamplighter.services.inbox import needs, settling
-from lamplighter.services.inbox.queries import ITEM_ID, ItemView, every_open, named, views
+from lamplighter.services.inbox.queries import ITEM_ID, RECENT, ItemView, every_open, is_about, named, views
 from lamplighter.services.operation import Http, Need, transaction
 from lamplighter.services.runs import continuing, people, planning, review
 from lamplighter.services.runs.operations import Resolved, resolution
 from lamplighter.store.tx import Tx
 
 RUNS_AT_ONCE = 1000
+DISMISSED = "dismissed"
 LONGEST_REASON = 500
 MOST_TIMES = 1000
 
@@ -99,7 +100,10 @@ class DismissItem:
 class ReopenItem:
     """Open a dismissed item again, as if nobody had dismissed it."""
 
-    item: str = given(ITEM_ID, key="item_id", metavar="ITEM", positional=True)
+    item: str = given(
+        "The item's id, the beginning or end of it, or the name of what it is about: the last one dismissed of it.",
+        key="item_id", metavar="ITEM", positional=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -249,14 +253,14 @@ def dismiss_item(tx: Tx, ask: DismissItem, ctx: Context) -> ItemView:
     if len(why) > LONGEST_REASON:
         raise UsageError(f"The reason is longer than {LONGEST_REASON} characters.", hint="A word or two are enough.")
     item = changed(_counted(tx, _open(tx, ask.item)), settled_why=why)
-    return _settled(tx, item, "dismissed", "inbox.dismissed", ctx)
+    return _settled(tx, item, DISMISSED, "inbox.dismissed", ctx)
 
 
 def reopen_item(tx: Tx, ask: ReopenItem, ctx: Context) -> ItemView:
     """Raises ItemUnknown, NotDismissed, OpenAgain. Nobody is told of it a second time."""
-    found = named(tx, ask.item)
+    found = _dismissed_of(tx, ask.item) or named(tx, ask.item)
     item = tx.inbox.lock(found.id) or found
-    if item.state is not State.SETTLED or item.settled_how != "dismissed":
+    if item.state is not State.SETTLED or item.settled_how != DISMISSED:
         raise NotDismissed(item)
     since = tx.inbox.lock_open(item.fingerprint)
     if since is not None:
@@ -266,6 +270,13 @@ def reopen_item(tx: Tx, ask: ReopenItem, ctx: Context) -> ItemView:
         item, state=State.OPEN, settled_at=None, settled_by=None, settled_how="", settled_why="", told=told
     )  # fmt: skip
     return _saved(tx, after, "inbox.reopened", ctx)
+
+
+def _dismissed_of(tx: Tx, name: str) -> InboxItem | None:
+    """The item that was dismissed last of those about the automation or agent of that name, with or without a scope."""
+    settled = tx.inbox.page(state=State.SETTLED, limit=RECENT)
+    found = [one for one in settled if one.settled_how == DISMISSED and is_about(one, name)]
+    return max(found, key=lambda one: one.settled_at or one.opened_at, default=None)
 
 
 def snooze_item(tx: Tx, ask: SnoozeItem, ctx: Context) -> ItemView:
@@ -337,7 +348,7 @@ def _each(tx: Tx, item: InboxItem, do: Callable[[Run], object]) -> None:
 def _counted(tx: Tx, item: InboxItem) -> InboxItem:
     """With the runs it stands for by now: once settled, nothing counts them any more."""
     found = settling.folded(tx, item) if item.of_runs else None
-    return item if found is None else settling.refreshed(item, found)
+    return item if found is None else settling.refreshed(tx, item, found)
 
 
 def _settled(tx: Tx, item: InboxItem, how: str, event: str, ctx: Context) -> ItemView:

@@ -144,11 +144,14 @@ def named(tx: Tx, item: str) -> InboxItem:
     return next(iter(alike.values()))
 
 
+def is_about(item: InboxItem, name: str) -> bool:
+    """Whether it is about the automation or agent of that name, with or without its scope."""
+    return name in {item.subject, item.subject.partition(":")[0]}
+
+
 def _about(opened: Sequence[InboxItem], name: str) -> InboxItem:
     """The open item about the automation or agent of that name, with or without its scope."""
-    found = [one for one in opened if one.subject == name] or [
-        one for one in opened if one.subject.partition(":")[0] == name
-    ]
+    found = [one for one in opened if one.subject == name] or [one for one in opened if is_about(one, name)]
     if len(found) > 1:
         raise SubjectAmbiguous(name, found)
     if not found:
@@ -209,8 +212,13 @@ def _of_its_runs(tx: Tx, item: InboxItem) -> tuple[InboxItem, list[str], str | N
     if found is None:
         return item, [], None
     runs = tx.runs.alike(item.fingerprint, after=after, limit=RUNS_SHOWN)
+    facts = item.facts
+    if runs and runs[0].id != item.last_run:
+        from lamplighter.services.inbox.needs import facts_of  # only where it happened again since it was counted
+
+        facts = facts_of(runs[0])
     counted = changed(
-        item, count=found.count, first_at=found.first_at, last_at=found.last_at, last_run=found.last_run
+        item, facts=facts, count=found.count, first_at=found.first_at, last_at=found.last_at, last_run=found.last_run
     )  # fmt: skip
     return counted, [run.id for run in runs], runs[0].assigned_to if runs else None
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from lamplighter.domain.inbox.items import OF_FAILURES, Folded, InboxItem, Kind, State
+from lamplighter.domain.inbox.items import OF_FAILURES, Folded, InboxItem, Kind, Need, State
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.records import changed
 from lamplighter.services.context import Context
@@ -76,7 +76,7 @@ def of_run(tx: Tx, fingerprint: str, how: str, *, ctx: Context) -> None:
     if left is None:
         settle(tx, item, how, ctx=ctx)
     else:
-        tx.inbox.save(refreshed(item, left))
+        tx.inbox.save(refreshed(tx, item, left))
 
 
 def _of_subject(tx: Tx, subject: str, kinds: list[str], how: str, ctx: Context) -> None:
@@ -95,10 +95,32 @@ def covered(tx: Tx, fingerprint: str) -> int:
     return -1 if until is None else until
 
 
-def refreshed(item: InboxItem, found: Folded) -> InboxItem:
+def refreshed(tx: Tx, item: InboxItem, found: Folded) -> InboxItem:
+    """The item as its runs are now; what it says is what the last of them said."""
+    last = None if found.last_run == item.last_run else tx.runs.get(found.last_run)
+    facts = item.facts if last is None else needs.facts_of(last)
     return changed(
-        item, count=found.count, first_at=found.first_at, last_at=found.last_at, last_run=found.last_run
+        item, facts=facts, count=found.count, first_at=found.first_at, last_at=found.last_at, last_run=found.last_run
     )  # fmt: skip
+
+
+def recounted(tx: Tx, item: InboxItem) -> InboxItem:
+    """The item as what it stands for is now, be it runs or work that was given up; itself if none of that is left."""
+    if item.of_runs:
+        found = folded(tx, item)
+        return item if found is None else refreshed(tx, item, found)
+    if item.kind is Kind.OUTBOX:
+        left = [need for need in _given_up(tx) if need.fingerprint == item.fingerprint]
+        if left:
+            first, last = min(left, key=_began), max(left, key=_began)
+            return changed(
+                item, facts=last.facts, count=len(left), first_at=first.at, last_at=last.at, last_run=last.run
+            )  # fmt: skip
+    return item
+
+
+def _began(need: Need) -> datetime:
+    return need.at
 
 
 def over(tx: Tx, item: InboxItem, now: datetime) -> str | None:
@@ -117,15 +139,15 @@ def over(tx: Tx, item: InboxItem, now: datetime) -> str | None:
             until = tx.agents.quarantine(SessionName(str(item.facts.get("session"))))
             return "lifted" if until is None or until + RELIT_FOR <= now else None
         case Kind.OUTBOX:
-            return None if item.fingerprint in failed_items(tx) else "delivered"
+            return None if any(need.fingerprint == item.fingerprint for need in _given_up(tx)) else "delivered"
         case Kind.CONFIG | Kind.DESTINATION | Kind.WAITING:
             return None
 
 
-def failed_items(tx: Tx) -> set[str]:
-    """The fingerprints of what stands in the outbox as given up."""
+def _given_up(tx: Tx) -> list[Need]:
+    """What stands in the outbox as given up, and needs a person."""
     found = (needs.given_up(one.item, one.settled_at) for one in tx.outbox.given_up())
-    return {need.fingerprint for need in found if need is not None}
+    return [need for need in found if need is not None]
 
 
 def _failure_over(tx: Tx, item: InboxItem) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lamplighter.domain.inbox.items import Folded, InboxItem, Need, State
+from lamplighter.domain.inbox.items import Need, State
 from lamplighter.domain.runs.model import Run
 from lamplighter.kit.records import changed
 from lamplighter.services.context import Context
@@ -74,8 +74,7 @@ def settle_over(tx: Tx, after: str, *, ctx: Context) -> Swept:
     settled = 0
     for item in found:
         how = settling.over(tx, item, ctx.now)
-        counted = None if how is not None else _counted(tx, item)
-        if how is None and counted is None:
+        if how is None and settling.recounted(tx, item) == item:
             continue
         locked = tx.inbox.lock(item.id)
         if locked is None or locked.state is not State.OPEN:
@@ -83,18 +82,11 @@ def settle_over(tx: Tx, after: str, *, ctx: Context) -> Swept:
         if how is not None:
             settling.settle(tx, locked, how, ctx=ctx)
             settled += 1
-        elif counted is not None:
-            now = settling.refreshed(locked, counted)
-            tx.inbox.save(changed(now, told="") if now.count > locked.count else now)  # some are told by count
+        else:
+            now = settling.recounted(tx, locked)
+            again = locked.of_runs and now.count > locked.count  # some are told by count
+            tx.inbox.save(changed(now, told="") if again else now)
     return Swept(settled=settled, last=found[-1].fingerprint if len(found) == AT_ONCE else None)
-
-
-def _counted(tx: Tx, item: InboxItem) -> Folded | None:
-    """None if nothing changed."""
-    found = settling.folded(tx, item) if item.of_runs else None
-    if found is None or settling.refreshed(item, found) == item:
-        return None
-    return found
 
 
 def _open_of_run(tx: Tx, run: Run, ctx: Context) -> bool:

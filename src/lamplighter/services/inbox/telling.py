@@ -227,7 +227,7 @@ def body(item: InboxItem) -> dict[str, Any]:
 
 def _counted(tx: Tx, item: InboxItem) -> InboxItem:
     found = settling.folded(tx, item) if item.of_runs and item.state is State.OPEN else None
-    return item if found is None else settling.refreshed(item, found)
+    return item if found is None else settling.refreshed(tx, item, found)
 
 
 def _own_rules(tx: Tx, item: InboxItem) -> Notify | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lamplighter.domain.access import Verb, require
 from lamplighter.domain.automations.model import AgentAction
-from lamplighter.domain.runs.model import MESSAGE, Run, RunState
+from lamplighter.domain.runs.model import MESSAGE, Run, RunState, said
 from lamplighter.domain.runs.model import continuing as continuing_run
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import Conflict, UsageError
@@ -32,7 +32,7 @@ QUEUED = "message_queued"
 class NotAsking(Conflict):
     def __init__(self, run: Run) -> None:
         super().__init__(
-            f"Run {run.id} is {run.state}; only one that ended as needs_human can be answered.",
+            f"Run {run.id} {said(run.state)}; only a run that asks can be answered.",
             hint=f"`lamp run show {run.id}` tells more.",
         )
 

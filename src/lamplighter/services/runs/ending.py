@@ -260,9 +260,7 @@ def _write(  # noqa: PLR0913  all that an end touches
     if after.state is RunState.SUCCEEDED and "succeeded" in snapshots_of(after).policies.notify.on:
         payload = {"run": after.id, "state": after.state.value}
         tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.NOTIFY_RUN_TERMINAL, payload, ctx.now))
-    need = needs.of_run(after)
-    if need is not None:
-        needs.open_item(tx, need, ctx=ctx)
+    needs_somebody = needs.open_of_run(tx, after, ctx=ctx)
     if automation is None:
         return None
     if later is not None:
@@ -270,7 +268,7 @@ def _write(  # noqa: PLR0913  all that an end touches
     if after.state is RunState.SUCCEEDED and automation.failures:  # only then may there be items of its failures
         settling.of_success(tx, after.automation, ctx=ctx)
     counted = _count(tx, after, automation, tried_again=later is not None, ctx=ctx)
-    if need is not None and needs.disabled(counted) is not None:
+    if needs_somebody and needs.disabled(counted) is not None:
         settling.of_disabled(tx, after.automation, ctx=ctx)
     return counted
 

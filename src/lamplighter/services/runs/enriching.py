@@ -1,27 +1,108 @@
 """The enrichment stage, queued to ready: the payload taken from the trigger is saved with the move and next items."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
-from lamplighter.domain.delivery.reach import stage_of
+from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item, settle
+from lamplighter.domain.delivery.outbox import claim as claim_item
+from lamplighter.domain.delivery.reach import Reach, stage_of
 from lamplighter.domain.runs.artifacts import Artifact
 from lamplighter.domain.runs.enrichment import EnrichmentFailed, Occasion
 from lamplighter.domain.runs.enrichment import enrich as extract
 from lamplighter.domain.runs.lease import LeaseHeld, claim
 from lamplighter.domain.runs.model import MESSAGE, By, Mover, Run, RunState, Stage, move
 from lamplighter.kit.canonical import canonical
+from lamplighter.kit.records import changed, record
 from lamplighter.services import outbox
 from lamplighter.services.context import Context
 from lamplighter.services.runs import review
 from lamplighter.services.runs.ending import lock_automation_of
 from lamplighter.services.runs.turns import told_by
+from lamplighter.services.runs.workers import told
 from lamplighter.store.run_rows import NewRunEvent
+from lamplighter.store.trigger_events import TriggerEvent
 from lamplighter.store.tx import Tx
 
 STATES = frozenset({RunState.QUEUED, RunState.ENRICHING})
+
+
+@record
+class Enriched:
+    """What came of runs that were enriched in the transaction that took their items."""
+
+    left: list[Item]
+    """The items of the others: their own handling says why they fail, or settles them."""
+    follows: list[Item]
+    """What follows for those that were enriched, claimed; all but what this process cannot take."""
+    count: int
+
+
+def enrich_some(tx: Tx, items: Sequence[Item], worker: review.Worker, *, reach: Reach | None, ctx: Context) -> Enriched:
+    """As `enrich`, for the runs of items that are due and locked, as far as each needs nothing but the move itself."""
+    rows = tx.runs.lock_some(item.payload["run"] for item in items) if items else {}
+    named = [row.trigger_event for row in rows.values() if row.trigger_event]
+    events = tx.trigger_events.some(named) if named else {}
+    left: list[Item] = []
+    follows: list[Item] = []
+    bodies: dict[str, str] = {}
+    for item in items:
+        before = rows.get(item.payload["run"])
+        payload = None if before is None else _payload(before, events, ctx.now)
+        if before is None or payload is None:
+            left.append(item)
+            continue
+        body = bodies[before.id] = canonical(payload)
+        rows[before.id] = _made_ready(tx, before, body, worker, ctx.now)
+        mine = claim_item(item, worker.owner, ctx.now)
+        tx.outbox.swap(item, settle(mine, mine.claims), now=ctx.now)
+        for made in _following(before, ctx):
+            taken = reach is None or reach.takes(made.kind, made.payload)
+            tx.outbox.add(claim_item(made, worker.owner, ctx.now) if taken else made)
+            follows += [claim_item(made, worker.owner, ctx.now)] if taken else []
+    for run, body in bodies.items():
+        tx.runs.keep_enrichment(run, body)
+    return Enriched(left, follows, len(bodies))
+
+
+def _payload(row: Run, events: Mapping[str, TriggerEvent], now: datetime) -> dict[str, Any] | None:
+    """None for a run that is not to be enriched now, or whose trigger gives nothing to enrich from."""
+    if row.state not in STATES or row.lease.live(now):
+        return None
+    try:
+        return extract(_occasion(row, events.get(row.trigger_event or "")))
+    except Exception:  # noqa: BLE001  its own handling finds the same and tells it; the others must not wait for it
+        return None
+
+
+def _made_ready(tx: Tx, before: Run, body: str, worker: review.Worker, now: datetime) -> Run:
+    """Make the run enriching and ready in one step; its timeline shows both."""
+    held = changed(before, lease=claim(before.lease, worker.owner, now), last_activity_at=now)
+    by, timeline = _by(worker, held.lease.version), []
+    if held.state is RunState.QUEUED:
+        moved = move(held, RunState.ENRICHING, by, now)
+        timeline.append(told(moved, {"owner": worker.owner, "lease": held.lease.version}))
+        held = moved.run
+    ready = move(held, RunState.READY, by, now)
+    tx.runs.swap(before, ready.run)
+    for event in (*timeline, _saved(held, body, worker, now), told(ready)):
+        tx.runs.add_event(event)
+    return ready.run
+
+
+def _saved(run: Run, body: str, worker: review.Worker, now: datetime) -> NewRunEvent:
+    here, size = RunState.ENRICHING, {"payload_size": len(body)}
+    return NewRunEvent(run.id, now, "enrichment_saved", worker.actor, here, here, size)
+
+
+def _following(run: Run, ctx: Context) -> tuple[Item, Item]:
+    artifact = {"run": run.id, "artifact": Artifact.ENRICHMENT.value}
+    return (
+        new_item(ctx.ids.make("out"), ItemKind.WRITE_ARTIFACT, artifact, ctx.now),
+        new_item(ctx.ids.make("out"), ItemKind.ENQUEUE_EXECUTE, stage_of(run.id, run.rig), ctx.now),
+    )
 
 
 def enrich(tx: Tx, item: Item, worker: review.Worker, *, ctx: Context) -> Run | None:
@@ -77,16 +158,11 @@ def finish(tx: Tx, item: Item, held: Run, payload: dict[str, Any], worker: revie
     after = moved.run
     tx.runs.swap(run, after)
     tx.runs.keep_enrichment(run.id, body)
-    saved = NewRunEvent(
-        run.id, ctx.now, "enrichment_saved", worker.actor, RunState.ENRICHING, RunState.ENRICHING,
-        {"payload_size": len(body)},
-    )  # fmt: skip
-    tx.runs.add_event(saved)
+    tx.runs.add_event(_saved(run, body, worker, ctx.now))
     review.tell(tx, moved)
     outbox.done(tx, item, ctx.now)
-    artifact = {"run": run.id, "artifact": Artifact.ENRICHMENT.value}
-    tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.WRITE_ARTIFACT, artifact, ctx.now))
-    tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.ENQUEUE_EXECUTE, stage_of(run.id, held.rig), ctx.now))
+    for made in _following(run, ctx):
+        tx.outbox.add(made)
     return after
 
 
@@ -100,8 +176,10 @@ def fail(tx: Tx, item: Item, held: Run, error: EnrichmentFailed, worker: review.
 
 def occasion_of(tx: Tx, row: Run) -> Occasion | None:
     """The run's occasion, read from its trigger event; None when there is no such event any more."""
-    run = row
-    event = None if run.trigger_event is None else tx.trigger_events.get(run.trigger_event)
+    return _occasion(row, None if row.trigger_event is None else tx.trigger_events.get(row.trigger_event))
+
+
+def _occasion(run: Run, event: TriggerEvent | None) -> Occasion | None:
     if event is None:
         return None
     said = dict(event.payload or {})

@@ -6,7 +6,7 @@ from lamplighter.domain.automations.model import Automation
 from lamplighter.domain.city.model import City, Configuration
 from lamplighter.domain.city.run_plan import CannotRun, RunPlan, run_plan
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
-from lamplighter.domain.runs.model import Run, RunState
+from lamplighter.domain.runs.model import Run, RunState, said
 from lamplighter.kit.errors import Conflict
 from lamplighter.services import configurations
 from lamplighter.services.context import Context
@@ -25,7 +25,7 @@ class NoPlanWaits(Conflict):
     def __init__(self, run: Run) -> None:
         why = f" ({run.reason})" if run.reason else ""
         super().__init__(
-            f"Run {run.id} is {run.state}{why}; no plan of it waits for approval.",
+            f"Run {run.id} {said(run.state)}{why}; no plan of it waits for approval.",
             hint=f"`lamp run show {run.id}` tells more.",
         )
 

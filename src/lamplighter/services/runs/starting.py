@@ -124,9 +124,13 @@ class Taken:
     """All other due items, claimed."""
     next_due_at: datetime | None
     """When the next remaining item is due."""
+    enriched: int = 0
+    """Runs that were enriched at once; what follows for them is among the items."""
+    over: int = 0
+    """Items that needed nothing more, and are settled."""
 
     def __len__(self) -> int:
-        return len(self.started) + len(self.items)
+        return len(self.started) + len(self.items) + self.over
 
 
 def take_due(  # noqa: PLR0913  what a process may take
@@ -144,6 +148,13 @@ def take_due(  # noqa: PLR0913  what a process may take
     Where limits keep commands waiting, too (`bounded`), each is started by itself.
     """
     due = outbox.due(tx, now, limit=limit, run=run, reach=reach)
+    return take(tx, due, worker, now, reach=reach, bounded=bounded)
+
+
+def take(
+    tx: Tx, due: Sequence[Item], worker: Worker, now: datetime, *, reach: Reach | None = None, bounded: bool = False
+) -> Taken:
+    """As `take_due`, of items that are locked already."""
     commands = [] if bounded else [item for item in due if _is_command(item)]
     items = [outbox.claimed(tx, item, worker.owner, now) for item in due if bounded or not _is_command(item)]
     this = _Starting.of(tx, commands)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from lamplighter.domain.access import Verb
 from lamplighter.domain.automations.model import AgentAction
 from lamplighter.domain.runs.lease import fence, void
-from lamplighter.domain.runs.model import Run, RunState
+from lamplighter.domain.runs.model import Run, RunState, said
 from lamplighter.kit.errors import Conflict
 from lamplighter.kit.records import changed
 from lamplighter.kit.shapes import given
@@ -55,7 +55,7 @@ class AlreadyTaken(Conflict):
 class NotTaken(Conflict):
     def __init__(self, run: Run) -> None:
         super().__init__(
-            f"Run {run.id} is {run.state}; nobody has taken it.", hint=f"`lamp run show {run.id}` tells more."
+            f"Run {run.id} {said(run.state)}; nobody has taken it.", hint=f"`lamp run show {run.id}` tells more."
         )
 
 
@@ -152,7 +152,7 @@ def _not_now(row: Run) -> str:
     if review.snapshots_of(row).speaks_to is not None:
         return f"it was told to the agent `{review.snapshots_of(row).speaks_to}`, whom `lamp agent attach` shows"
     if row.state is not RunState.RUNNING:
-        return f"it is {row.state}, and only a running one can be"
+        return f"it {said(row.state)}, and only a running one can be"
     if row.pending is not None:
         return "the success that its agent claims is being verified"
     return "its program is only being started" if row.session_id is None else ""

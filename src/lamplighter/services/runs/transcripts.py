@@ -1,5 +1,6 @@
 """Recording a session's output as events: limited in number, each part once, with its cost added to the run."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -15,6 +16,11 @@ from lamplighter.store.tx import Tx
 MOST_EVENTS = 5000
 LONGEST_TEXT = 8000
 CUT = "cut"
+LONGEST_LINE = 200
+"""Of what a tool was given or answered, where people read a line about it."""
+_OWN_TOOL = re.compile(r"(?:mcp_{1,2})?automation_{1,2}((?:automation|bead|run|event)_\w+)")
+_REPORTS = ("automation_complete", "automation_ask")
+"""What a run tells with these is shown as its summary or its question."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +78,28 @@ def told(event: TranscriptEvent) -> str:  # noqa: PLR0911  one answer a kind
         case "text":
             return str(body.get("text", ""))
         case "tool_started":
-            return f"> {body.get('name', '')} {body.get('detail', '')}".rstrip()
+            name = _tool(str(body.get("name", "")))
+            return _line(f"> {name} {'' if name in _REPORTS else body.get('detail', '')}")
         case "tool_ended":
-            return f"< {'ok' if body.get('ok') else 'failed'} {body.get('detail', '')}".rstrip()
+            return _line(f"< {'ok' if body.get('ok') else 'failed'} {body.get('detail', '')}")
         case "error":
             return f"! {body.get('message', '')}"
         case "cut":
             return "… it said more than is kept"
         case _:
             return ""
+
+
+def _tool(name: str) -> str:
+    """A tool of the city's own, which programs list under names of their own, as the city calls it."""
+    found = _OWN_TOOL.fullmatch(name)
+    return name if found is None else found[1]
+
+
+def _line(text: str) -> str:
+    """What a tool was given or answered, as one line that says what it is; `--json` and the console have all of it."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
 
 
 def of_run(tx: Tx, run: str) -> list[TranscriptEvent]:

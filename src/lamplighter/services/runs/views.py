@@ -144,6 +144,20 @@ def detail(
     return RunDetail(**parts, events=found, artifacts_lost=_lost(events, artifacts))
 
 
+def changes_of(events: Sequence[RunEventView]) -> str | None:
+    """What a run changed, and what a person made of that: `1 new file, applied to /src/shop`."""
+    told: str | None = None
+    for event in events:
+        match event.type:
+            case "worktree_kept":
+                told = event.data["diff"]
+            case "worktree_applied":
+                told = f"{told or 'some'}, applied to {event.data['repository']}"
+            case "worktree_discarded":
+                told = f"{told or 'some'}, discarded"
+    return told
+
+
 def _lost(events: Sequence[RunEvent], artifacts: "Sequence[ArtifactRow]") -> list[str]:
     kept = {one.name for one in artifacts}
     told = {one.data["artifact"] for one in events if one.type == GIVEN_UP and one.data and one.data.get("artifact")}

@@ -34,7 +34,7 @@ def save_sqlite(path: Path, to: Path, tell: Callable[[int, int], None]) -> None:
                 source.execute("BEGIN")
                 source.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
                 source.backup(target, pages=PAGES, progress=lambda _, left, of: tell(of - left, of))
-            target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+                target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
         finally:
             target.close()
     finally:

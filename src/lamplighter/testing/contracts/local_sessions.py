@@ -1,12 +1,16 @@
 """The contract of session providers on this machine, beyond the common one: they control real processes."""
 
+import asyncio
 import os
 import re
 import signal
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
-from lamplighter.ports.sessions import SessionProvider
+from lamplighter.domain.sessions import meta
+from lamplighter.domain.sessions.model import Readiness
+from lamplighter.ports.sessions import NudgesLate, SessionProvider
 from lamplighter.testing.contracts.sessions import ALPHA, AT_ONCE, Cities, SessionContract, hear, shows
 from lamplighter.testing.puppets import puppet, until
 
@@ -19,6 +23,29 @@ class LocalSessionContract(SessionContract):
         assert await hear(endings) == ALPHA
         seen = (await provider.seen())[ALPHA]
         assert (seen.alive, seen.exit_status) == (False, 128 + signal.SIGKILL)
+
+    async def test_a_program_that_becomes_ready_late_gets_its_first_nudge_then(
+        self, provider: SessionProvider, tmp_path: Path
+    ) -> None:
+        late = Readiness(mark="said lit", within=timedelta(seconds=0.2))
+        spec = puppet("alpha", tmp_path, readiness=late, nudge="say good morning")
+        started = await provider.start(spec)
+        assert meta.NUDGE_WAITS in started.meta
+        assert "not become ready" in started.meta[meta.NUDGE_FAILED]
+        assert isinstance(provider, NudgesLate)
+        waiting = asyncio.ensure_future(provider.nudge_when_ready(spec, started.session_id))
+        await provider.send_keys(ALPHA, "say lit", "Enter")
+        await shows(provider, ALPHA, "said good morning")
+        assert await waiting == ""
+        assert (await provider.peek(ALPHA, 0)).index("said lit") < (await provider.peek(ALPHA, 0)).index("good morning")
+
+    async def test_nobody_waits_for_a_start_that_is_over(self, provider: SessionProvider, tmp_path: Path) -> None:
+        spec = puppet("alpha", tmp_path, readiness=Readiness(mark="never", within=timedelta(0)), nudge="say hello")
+        started = await provider.start(spec)
+        assert isinstance(provider, NudgesLate)
+        await provider.stop(ALPHA, grace=AT_ONCE)
+        await provider.start(puppet("alpha", tmp_path))
+        assert await provider.nudge_when_ready(spec, started.session_id) is None
 
     async def test_stopping_ends_descendants_that_left_for_sessions_of_their_own(
         self, provider: SessionProvider, tmp_path: Path

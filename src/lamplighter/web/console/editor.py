@@ -1,5 +1,6 @@
 """The form of an automation: its fields, what they say as keys of an automation.toml, and a stored one as fields."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from lamplighter.domain.automations.policies import CatchUpMode, Overlap
 from lamplighter.kit import toml_text
 from lamplighter.kit.toml_writing import dumped
 from lamplighter.services.automations.views import AutomationView
+from lamplighter.web.console.numbers import LONGEST, whole
 from lamplighter.web.console.visit import Given
 
 MOST_TRIGGERS = 20
@@ -151,6 +153,14 @@ POLICIES: Sequence[tuple[str, Sequence[Field]]] = (
         ),
     ),
     (
+        "What its programs are given",
+        (
+            Field(
+                "connections", "Tokens of connections", "names", "beside those of its triggers; none: of no connection"
+            ),
+        ),
+    ),
+    (
         "Is it really done",
         (
             Field("verify", "Command that verifies a success", hint="exit code 0 says so"),
@@ -246,8 +256,9 @@ def _trigger(form: Given, place: int, kind: str) -> dict[str, Any]:
 def _clock(text: Any) -> dict[str, Any]:
     """A time of day as hour and minute; what is none stays a text, which is refused as what it is."""
     hour, colon, minute = str(text or "").partition(":")
-    if colon and hour.strip().isdigit() and minute.strip().isdigit():
-        return {"hour": int(hour), "minute": int(minute)}
+    found = whole(hour), whole(minute)
+    if colon and None not in found:
+        return {"hour": found[0], "minute": found[1]}
     return {"hour": text or "no time"}
 
 
@@ -261,11 +272,10 @@ def _read(field: Field, text: str) -> Any:  # noqa: PLR0911  one answer a kind
         case "long":
             return whole
         case "number":
-            try:
-                return float(plain) if "." in plain else int(plain)
-            except ValueError:
-                return plain
-        case "list":
+            return _number(plain)
+        case "names" if plain == NONE:
+            return []
+        case "list" | "names":
             return [one.strip() for one in plain.split(",") if one.strip()]
         case "table":
             try:
@@ -274,6 +284,17 @@ def _read(field: Field, text: str) -> Any:  # noqa: PLR0911  one answer a kind
                 return plain
         case _:
             return plain
+
+
+def _number(text: str) -> Any:
+    """The number that a text says; the text where it says none, or one that no setting takes."""
+    if len(text) > LONGEST:
+        return text
+    try:
+        found = float(text) if "." in text else int(text)
+    except ValueError:
+        return text
+    return found if math.isfinite(found) else text
 
 
 def values_of(one: AutomationView) -> Given:
@@ -293,7 +314,7 @@ def values_of(one: AutomationView) -> Given:
     for field in (*_OF_ACTIONS, *_OF_POLICIES):
         table, dot, inner = field.key.partition(".")
         found = (tree.get(table) or {}).get(inner) if dot else tree.get(table)
-        values[field.name] = _written(found)
+        values[field.name] = NONE if field.kind == "names" and found == [] else _written(found)
     for place, trigger in enumerate(one.triggers):
         values |= _trigger_values(place, trigger.id, trigger.kind, trigger.gate)
     return values

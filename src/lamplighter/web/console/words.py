@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.durations import coming
 from lamplighter.web.console import ansi
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -155,12 +156,11 @@ def day(at: datetime) -> str:
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """`3 min ago`, `in 2 h`; the exact time is in the title of what shows it."""
+    """`3 min ago`, `in 2 h 5 min`; the exact time is in the title of what shows it."""
     seconds = (now - at).total_seconds()
     if abs(seconds) < 2:
         return "now"
-    said = span(abs(seconds))
-    return f"{said} ago" if seconds > 0 else f"in {said}"
+    return f"{span(seconds)} ago" if seconds > 0 else coming(at - now)
 
 
 def span(seconds: float) -> str:

@@ -78,13 +78,16 @@ class ExecProvider:
             return seen is not None and seen.alive
 
         own = replace(spec, setup=Setup())  # the script got the set-up with `start`
-        undelivered = await settling.settle(self, own, {}, clock=self._clock, alive=alive)
-        if undelivered is None:
+        settled = await settling.settle(self, own, {}, clock=self._clock, alive=alive)
+        if settled is None:
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
         seen = await self.see(spec.name)
         if seen is None:
             raise StartFailed(spec.name, "the script started it but does not show it")
-        return settling.with_failed_nudge(seen, undelivered)
+        return settled.seen(seen)
+
+    async def nudge_when_ready(self, spec: SessionSpec, session_id: str) -> str | None:
+        return await settling.nudge_when_ready(self, spec, session_id, clock=self._clock)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
         async with self._locks[name]:

@@ -77,6 +77,9 @@ class SubprocessProvider(MetaOnRecord):
                 await asyncio.to_thread(self._records.clear_away)  # something that is no record may have had its name
         return await self._settled(spec, record)
 
+    async def nudge_when_ready(self, spec: SessionSpec, session_id: str) -> str | None:
+        return await settling.nudge_when_ready(self, spec, session_id, clock=self._clock)
+
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
         async with self._locks[name]:
             record = self._records.read(name)
@@ -203,10 +206,10 @@ class SubprocessProvider(MetaOnRecord):
             return program is not None and is_alive(program)
 
         env = dict(spec.env) | record.env()
-        undelivered = await settling.settle(self, spec, env, clock=self._clock, alive=alive)
-        if undelivered is None:
+        settled = await settling.settle(self, spec, env, clock=self._clock, alive=alive)
+        if settled is None:
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
-        return settling.with_failed_nudge(await self._see(record), undelivered)
+        return settled.seen(await self._see(record))
 
     # ── stopping ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -91,10 +91,13 @@ class TmuxProvider(MetaOnRecord):
         async def alive() -> bool:
             return not await self._sight.is_dead(spec.name)
 
-        undelivered = await settling.settle(self, spec, dict(spec.env), clock=self._clock, alive=alive)
-        if undelivered is None:
+        settled = await settling.settle(self, spec, dict(spec.env), clock=self._clock, alive=alive)
+        if settled is None:
             raise StartFailed(spec.name, "its program ended before it was ready", output=await self.peek(spec.name))
-        return settling.with_failed_nudge(seen, undelivered)
+        return settled.seen(seen)
+
+    async def nudge_when_ready(self, spec: SessionSpec, session_id: str) -> str | None:
+        return await settling.nudge_when_ready(self, spec, session_id, clock=self._clock)
 
     async def stop(self, name: SessionName, *, grace: timedelta = GRACE) -> None:
         async with self._locks[name]:

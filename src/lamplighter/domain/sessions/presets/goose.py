@@ -1,9 +1,12 @@
 """The preset of goose."""
 
 import json
+import re
+from datetime import datetime, timedelta
 
 from lamplighter.domain.sessions.model import Readiness
 from lamplighter.domain.sessions.presets import streams
+from lamplighter.domain.sessions.presets.lines import json_line, table, text
 from lamplighter.domain.sessions.presets.model import (
     TOKEN_VARIABLE,
     ConversationStore,
@@ -11,7 +14,10 @@ from lamplighter.domain.sessions.presets.model import (
     Effort,
     Invocation,
     Login,
+    Mirror,
     Mode,
+    OwnLog,
+    Pause,
     Place,
     Preset,
     Request,
@@ -23,6 +29,9 @@ from lamplighter.domain.sessions.presets.model import (
 
 _EFFORTS = {one: one.value for one in Effort}
 _RECIPE = "recipe.json"
+_STATE, _STATE_HOME = "state", "XDG_STATE_HOME"
+_RETRYING = re.compile(r"Request failed, retrying \(\d+/\d+\): (.*)", re.DOTALL)
+_BACKING_OFF = re.compile(r"Backing off for (\d+(?:\.\d+)?)(ms|s) before retry")
 
 
 def _headless(request: Request) -> Invocation:
@@ -31,12 +40,43 @@ def _headless(request: Request) -> Invocation:
     A resumed session remembers its servers and refuses to be given them again.
     """
     own = ("goose", "run", *_output(), *request.args, *_session(request))
-    fixed = _mode(request) | _token(request)
+    fixed = _mode(request) | _token(request) | {_STATE_HOME: f"{request.files_dir}/{_STATE}"}
     if request.resume:
-        return Invocation((*own, f"--text={request.prompt}"), _env(request), fixed=fixed)
+        return Invocation((*own, f"--text={request.prompt}"), _env(request), mirrors=_state(request), fixed=fixed)
     files = (SeedFile(Place.FILES, _RECIPE, json.dumps(_recipe(request))),)
     recipe = ("--recipe", f"{request.files_dir}/{_RECIPE}")
-    return Invocation((*own, *recipe), _env(request), files, fixed=fixed)
+    return Invocation((*own, *recipe), _env(request), files, mirrors=_state(request), fixed=fixed)
+
+
+def _state(request: Request) -> tuple[Mirror, ...]:
+    """A state home of the run's own for its log, in which alone goose writes down how long it waits for its model."""
+    theirs = request.env.get(_STATE_HOME) or ".local/state"
+    return (
+        Mirror(theirs, _STATE, own=("goose",)),
+        Mirror(f"{theirs}/goose", f"{_STATE}/goose", own=("logs",)),
+    )
+
+
+def pause(log: str) -> Pause | None:
+    """The last wait in a log, whose lines are JSON: why, and then for how long."""
+    why, found = "", None
+    for line in log.splitlines():
+        entry = json_line(line) or {}
+        said = text(table(entry.get("fields")).get("message"))
+        if told := _RETRYING.match(said):
+            why = told[1]
+        elif (waits := _BACKING_OFF.match(said)) and (at := _time(text(entry.get("timestamp")))):
+            unit = timedelta(milliseconds=1) if waits[2] == "ms" else timedelta(seconds=1)
+            found = Pause(why, at + float(waits[1]) * unit)
+    return found
+
+
+def _time(told: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(told)
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
 
 
 def _interactive(request: Request) -> Invocation:
@@ -107,6 +147,8 @@ GOOSE = Preset(
         files=("config.yaml", "secrets.yaml"),
     ),
     efforts=_EFFORTS,
+    merges=(_STATE_HOME,),
+    log=OwnLog(f"{_STATE}/goose/logs/cli/*/*.log", pause),
     named=True,
     conversations=ConversationStore(
         "XDG_DATA_HOME",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from datetime import datetime
 from enum import StrEnum
 
 from lamplighter.domain.sessions.model import NOTHING, Dialog, Readiness
@@ -182,6 +183,25 @@ class Asking:
 
 
 @record
+class Pause:
+    """What a program waits for in silence before it asks its model again, in its own words, and until when."""
+
+    message: str
+    until: datetime
+
+
+@record
+class OwnLog:
+    """A log in which a program writes down that it waits, where its output does not say so.
+
+    `path` is a glob below the session's own directory; the newest such file counts. `pause` reads the last one.
+    """
+
+    path: str
+    pause: Callable[[str], Pause | None]
+
+
+@record
 class Preset:
     """One agent program. `keys` are the environment variables it may need besides PATH and HOME.
 
@@ -211,6 +231,7 @@ class Preset:
     login: Login | None = None  # None for a program that needs none, or of which that is not known
     efforts: Mapping[Effort, str] = field(default_factory=dict)  # its own words; empty if it takes none
     asks: tuple[Asking, ...] = ()
+    log: OwnLog | None = None
     conversations: ConversationStore | None = None  # None if an agent cannot be started with its earlier conversation
 
 

@@ -50,9 +50,9 @@ def _instants(text: str, zone: tzinfo) -> list[datetime]:
     for one in _ISO.findall(text):
         try:
             at = datetime.fromisoformat(one)
-        except ValueError:
+            times.append((at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC))
+        except (ValueError, OverflowError):  # the year 1 or 9999, as programs write "never"
             continue
-        times.append((at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC))
     return times + [datetime.fromtimestamp(int(one), UTC) for one in _EPOCH.findall(text)]
 
 
@@ -79,11 +79,11 @@ def _days(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
                 at = datetime(
                     which, _MONTHS.index(month.casefold()) + 1, int(day), _hour(hour, half), int(minute or 0),
                     tzinfo=zone,
-                )  # fmt: skip
-            except ValueError:
+                ).astimezone(UTC)  # fmt: skip
+            except (ValueError, OverflowError):
                 continue
             if at > now:
-                times.append(at.astimezone(UTC))
+                times.append(at)
                 break
     return times
 

@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 from enum import StrEnum
 
 from lamplighter.domain.sessions.presets.lines import json_line, without_escapes
-from lamplighter.domain.sessions.presets.model import Login, Preset
+from lamplighter.domain.sessions.presets.model import Login, Pause, Preset
 from lamplighter.domain.sessions.presets.reset_times import reset_time
 from lamplighter.domain.sessions.transcript import Failed, Parsed, ToolEnded, ToolStarted, Usage
 
@@ -76,10 +76,14 @@ class Heard:
 
     preset: Preset
     said: list[str] = field(default_factory=list)
+    ends_with_failure: bool = False
+    """Whether a failure is the last that its stream told."""
 
     def parse(self, line: str) -> Parsed:
         parsed = self.preset.parse(line)
         wrong = [event.message for event in parsed.events if isinstance(event, Failed)]
+        if parsed.events:
+            self.ends_with_failure = bool(wrong)
         if not wrong and _was_answered(parsed):
             self.said.clear()
         self.said += wrong
@@ -103,6 +107,15 @@ class Heard:
     def _is_framed(self, line: str) -> bool:
         frames = "" if self.preset.login is None else self.preset.login.frames
         return bool(frames) and without_escapes(line).lstrip().startswith(frames)
+
+
+def waits_for(pause: Pause, zone: tzinfo | None = None, *, now: datetime) -> Trouble | None:
+    """The limit that a program waits for in silence; None if it waits for anything else, or not any more."""
+    if pause.until <= now or not _LIMIT.search(pause.message):
+        return None
+    told = reset_time(pause.message, now, zone)
+    lifts = pause.until if told is None else max(told, pause.until)
+    return Trouble(TroubleKind.LIMIT, _short(pause.message, _LIMIT), lifts)
 
 
 def _was_answered(parsed: Parsed) -> bool:

@@ -48,6 +48,7 @@ from lamplighter.services.rigs import ListRigs
 from lamplighter.services.rollups import SHOW_COST, SHOW_STRIP, ShowCost, ShowStrip
 from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
 from lamplighter.web.console.charts import outcomes_of, strip_of, times_of
+from lamplighter.web.console.numbers import whole
 from lamplighter.web.console.visit import Answer, Given, Visit, back, together
 
 PAGE = 100
@@ -149,8 +150,9 @@ def _payload(text: str) -> Mapping[str, Any]:
 async def keep_notes(visit: Visit) -> Response:
     """Raises NotesChanged if somebody wrote meanwhile."""
     form = await visit.form()
-    version = int(form["version"]) if form["version"].isdigit() else None
-    kept = await visit.do(KEEP_NOTES, KeepNotes(visit.path["name"], form["text"].replace("\r\n", "\n"), version))
+    text = form["text"].replace("\r\n", "\n")
+    version = (whole(form["version"]) or 0) if form["version"] else None  # what is no number is no version there is
+    kept = await visit.do(KEEP_NOTES, KeepNotes(visit.path["name"], text, version))
     return back(_page_of(kept.automation), f"Kept: version {kept.version} of its notes. Runs from now on get it.")
 
 

@@ -20,6 +20,7 @@ from lamplighter.services.bulk.operations import (
     ShowBulk,
 )
 from lamplighter.services.runs.operations import Resolved
+from lamplighter.web.console.numbers import whole
 from lamplighter.web.console.visit import Visit, back, together
 
 PAGE = 50
@@ -64,8 +65,7 @@ async def create(visit: Visit) -> Response:
 async def bulk(visit: Visit) -> Response:
     """Raises BulkUnknown."""
     outcome = BulkOutcome(visit.query["outcome"]) if visit.query["outcome"] in set(BulkOutcome) else None
-    after = int(visit.query["after"]) if visit.query["after"].isascii() and visit.query["after"].isdigit() else None
-    name = visit.path["bulk"]
+    after, name = whole(visit.query["after"]), visit.path["bulk"]
     shown, results, _ = await together(
         visit.do(SHOW, ShowBulk(name)), visit.ask(RESULTS, ListResults(name, outcome, after, PART + 1)), visit.look()
     )

@@ -42,6 +42,7 @@ from lamplighter.services.operation import Operation
 from lamplighter.services.runs.operations import Resolved
 from lamplighter.services.runs.queries import SHOW_RUN, ShowRun
 from lamplighter.web.console.ansi import lines_of
+from lamplighter.web.console.numbers import whole
 from lamplighter.web.console.visit import Given, Page, Visit, back, own_path, together
 
 PAGE = 100
@@ -157,8 +158,9 @@ async def snooze(visit: Visit) -> Response:
     form = await visit.form()
     name, times = visit.path["item"], form["times"]
     if times:
-        await visit.do(SNOOZE, SnoozeItem(name, times=int(times) if times.isdecimal() else 0))
-        said = "It comes back when it has happened " + ("again." if times == "1" else f"{times} times more.")
+        count = whole(times) or 0
+        await visit.do(SNOOZE, SnoozeItem(name, times=count))
+        said = "It comes back when it has happened " + ("again." if count == 1 else f"{count} times more.")
     else:
         await visit.do(SNOOZE, SnoozeItem(name, form["until"] or "1h"))
         said = f"Snoozed for {form['until'] or '1h'}; it comes back by itself."

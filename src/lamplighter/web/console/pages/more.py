@@ -28,6 +28,8 @@ from lamplighter.services.runs.views import RunView
 from lamplighter.web.console.visit import ZONE_COOKIE, Answer, Visit, together
 
 DAYS = 7
+YEARS = range(1970, 2100)
+"""The calendar shows weeks of these."""
 MOST_FIRINGS = 5000
 OF_EACH = 100
 """So many times of an automation are worked out; one that fires more often in the week goes on in the same way."""
@@ -150,9 +152,12 @@ def _day(text: str | None, now: datetime, zone: tzinfo) -> date:
         today = now.astimezone(zone).date()
         return today - timedelta(days=today.weekday())
     try:
-        return date.fromisoformat(text)
+        found = date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"`{text[:50]}` is not a date.", hint="Such as 2026-11-16.") from None
+        found = date.min
+    if found.year not in YEARS:
+        raise UsageError(f"`{text[:50]}` is not a date.", hint="Such as 2026-11-16.")
+    return found
 
 
 async def calendar(visit: Visit) -> Response:

@@ -42,7 +42,7 @@ from lamplighter.services.runs.operations import (
 )
 from lamplighter.services.runs.queries import LIST_RUNS, SHOW_RUN, ListRuns, ShowRun
 from lamplighter.services.runs.taking import GIVE_RUN, GiveRun
-from lamplighter.services.runs.views import QuestionView, RunDetail, RunView
+from lamplighter.services.runs.views import QuestionView, RunDetail, RunView, changes_of
 from lamplighter.services.saved_views import DELETE as DELETE_VIEW
 from lamplighter.services.saved_views import LIST as VIEWS
 from lamplighter.services.saved_views import SAVE as SAVE_VIEW
@@ -50,6 +50,7 @@ from lamplighter.services.saved_views import DeleteView, ListViews, SaveView
 from lamplighter.services.session_operations import SEND, SendMessage
 from lamplighter.web.console.ansi import lines_of
 from lamplighter.web.console.kept import forget
+from lamplighter.web.console.numbers import whole
 from lamplighter.web.console.patches import files_of
 from lamplighter.web.console.remarks import message_of, remarks_of
 from lamplighter.web.console.tables import csv_line
@@ -222,8 +223,7 @@ async def run(visit: Visit) -> Response:
         visit.ask(EXPLAIN, ExplainRun(shown.id)), visit.look(),
     )  # fmt: skip
     lines, left_out = ([], 0) if logs.error else lines_of(logs.value.output)
-    find, upto = visit.query["find"].strip()[:200], visit.query["upto"]
-    last = int(upto) if upto.isascii() and upto.isdigit() else None
+    find, last = visit.query["find"].strip()[:200], whole(visit.query["upto"])
     every = [] if logs.error else list(enumerate(logs.value.transcript, 1))
     rows = _with(every, find)[:MOST_ROWS] if find else every[:last][-MOST_ROWS:]
     open_still = shown.state is RunState.NEEDS_HUMAN and not (shown.continued_by or shown.retried_by)
@@ -232,6 +232,7 @@ async def run(visit: Visit) -> Response:
         run=shown,
         active=shown.state in ACTIVE,
         ended=shown.state in TERMINAL,
+        changed=changes_of(shown.events),
         stages=stages_of(shown.events, shown.created_at, shown.ended_at, visit.now),
         logs=logs,
         inputs=inputs,

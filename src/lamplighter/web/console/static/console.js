@@ -29,6 +29,15 @@ const span = (seconds) => {
   return `${Math.floor(seconds)} s`;
 };
 
+const coming = (away) => {
+  const seconds = Math.ceil(away);
+  for (const [unit, name, below, part] of [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
+    const rest = Math.floor((seconds % unit) / below);
+    if (seconds >= unit) return `in ${Math.floor(seconds / unit)} ${name}${rest ? ` ${rest} ${part}` : ""}`;
+  }
+  return `in ${seconds} s`;
+};
+
 function tell() {
   const now = Date.now();
   if (fresh && word) {
@@ -43,7 +52,7 @@ function tell() {
     const at = Date.parse(time.dateTime);
     if (Number.isNaN(at)) continue;
     const seconds = (now + serverAhead - at) / 1000;
-    const text = Math.abs(seconds) < 2 ? "now" : seconds > 0 ? `${span(seconds)} ago` : `in ${span(-seconds)}`;
+    const text = Math.abs(seconds) < 2 ? "now" : seconds > 0 ? `${span(seconds)} ago` : coming(-seconds);
     if (time.textContent !== text) time.textContent = text;
     const title = new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
     if (time.title !== title) time.title = title;

@@ -1,0 +1,51 @@
+"""Values at the edge of what a key takes: refused with the key, or all that follows from them can be worked out."""
+
+import contextlib
+import re
+
+import pytest
+from city_files import ENV, MakeCity
+from key_effects import effects
+from test_every_key_counts import CASES, FILES, Case
+
+from lamplighter.adapters.files.layers import load_city
+from lamplighter.domain.city.tree import ConfigInvalid
+
+EXTREMES = {
+    "longest": '"365000d"',
+    "too_long": '"4000000d"',
+    "shortest": '"1ns"',
+    "none": '"0s"',
+    "largest": "9223372036854775807",
+    "beyond": "9" * 40,
+    "trillion": "1000000000000",
+    "smallest": "-9223372036854775808",
+    "float": "1e308",
+    "infinite": "inf",
+    "empty": '""',
+    "blank": '" "',
+    "nul": '"a\\u0000b"',
+    "nuls": '["a\\u0000b"]',
+    "nul_in_table": '{ X = "a\\u0000b" }',
+    "line": '"a\\nb"',
+    "climbs": '"../../.."',
+    "wide": '"' + "x" * 5000 + '"',
+    "list_of_nothing": "[]",
+}
+PLAIN = sorted(key for key, case in CASES.items() if isinstance(case, Case))
+
+
+@pytest.mark.parametrize("key", PLAIN, ids=".".join)
+def test_an_extreme_value_is_refused_or_can_be_worked_with(key: tuple[str, str], make_city: MakeCity) -> None:
+    case = CASES[key]
+    assert isinstance(case, Case)
+    line = re.compile(rf"^({re.escape(key[1])} = ).*$", re.MULTILINE)
+    last = list(line.finditer(case.given))
+    if not last:
+        assert key[1] in case.given  # a list of tables
+        return
+    for name, value in EXTREMES.items():
+        text = f"{case.given[: last[-1].start()]}{key[1]} = {value}{case.given[last[-1].end() :]}"
+        root = make_city({**FILES, "city.toml": case.city, case.file: text})
+        with contextlib.suppress(ConfigInvalid):
+            assert effects(load_city(root, env=ENV)), name
