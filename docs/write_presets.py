@@ -80,7 +80,8 @@ old one and taken out when the run has ended.
 - **cline**: servers of yours in the file that `CLINE_MCP_SETTINGS_PATH` names are kept in runs; without it, runs have the
   tools of the run only.
 - **goose** names no session id, so sessions are named by Lamplighter. `GOOSE_MODE` in a configuration's `env` is refused
-  for runs, because `mode` decides. Braces in a prompt are parted (`{ {`), for recipes are templates.
+  for runs, because `mode` decides. Braces in a prompt are parted (`{ {`), for recipes are templates. Only its log says that it
+  waits for its model, so a run has a state home of its own (`XDG_STATE_HOME`), in which all but that log is a link to yours.
 - **aider** is told `--no-git` outside a repository, where it would make one.
 
 ## Transcript

@@ -13,10 +13,10 @@ from import_measures import PACKAGE, _imports, _name
 FOLDERS = {
     "domain": ("unit", "property", "files", "services"),
     "services": ("unit", "services", "mcp", "daemon"),
-    "store": ("unit", "property", "services", "contract", "daemon"),
+    "store": ("unit", "property", "services", "contract", "daemon", "migrations"),
     "daemon": ("unit", "daemon", "services", "contract"),
 }
-OTHERS = ("unit", "property", "adapters", "contract", "services", "daemon", "web", "mcp", "cli", "files")
+OTHERS = ("unit", "property", "adapters", "contract", "services", "daemon", "web", "mcp", "cli", "files", "migrations")
 MOST_FILES, MOST_FILES_WIDE = 20, 40
 SLOW = ("property", "daemon")
 FAR = 4

@@ -166,6 +166,11 @@ def with_state(*names: str) -> pytest.MarkDecorator:
     return only(*names, f"{names[-1]} on postgres")
 
 
+def by_turns(name: str, other: str) -> pytest.MarkDecorator:
+    """As `only`, for what is kept of runs: the first program on SQLite, the other one on PostgreSQL."""
+    return only(name, f"{other} on postgres")
+
+
 def completing(run: str) -> CallTool:
     return CallTool(
         "automation_complete",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from programs import CODEX_CONFIG, PROGRAMS, Program, Town, a_town, completing, with_state
+from programs import CODEX_CONFIG, PROGRAMS, Program, Town, a_town, by_turns, completing, with_state
 
 from lamplighter.domain.runs.model import Grade, Run, RunState
 from lamplighter.domain.runs.ports import Block
@@ -55,7 +55,7 @@ async def test_a_conversation_goes_on_by_a_value_and_with_what_a_person_says(tow
     assert town.processes() == set()
 
 
-@with_state("claude", "codex")
+@by_turns("claude", "codex")
 async def test_notes_and_a_cursor_are_handed_on_from_run_to_run(town: Town) -> None:
     with ModelServer() as model:
         first = await town.fire(model)
@@ -75,7 +75,7 @@ async def test_notes_and_a_cursor_are_handed_on_from_run_to_run(town: Town) -> N
     assert "version 1" in told[0], "it is told of them at its start"
 
 
-@with_state("claude", "codex")
+@by_turns("claude", "codex")
 async def test_a_program_that_goes_round_in_circles_is_told_and_then_ended(town: Town) -> None:
     with ModelServer(*[shell(town.program.name, "echo dark")] * 20) as model:
         row = await town.work(await town.fire(model, stuck_after=3))
@@ -86,7 +86,7 @@ async def test_a_program_that_goes_round_in_circles_is_told_and_then_ended(town:
     assert town.processes() == set()
 
 
-@with_state("claude", "codex")
+@by_turns("claude", "codex")
 async def test_a_budget_of_the_day_is_counted_by_what_the_program_reports(town: Town) -> None:
     with ModelServer() as model:
         first = await town.fire(model, budget={"day_tokens": 1})
@@ -158,7 +158,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize(("name", "database"), [("claude", "sqlite"), ("codex", "sqlite"), ("codex", "postgres")])
+@pytest.mark.parametrize(("name", "database"), [("claude", "sqlite"), ("codex", "postgres")])
 async def test_a_conversation_begun_by_hand_is_adopted_and_goes_on(
     name: str, database: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -82,7 +82,7 @@ async def last_run(town: Town) -> str:
 @only("claude")
 async def test_a_conversation_from_the_mention_to_the_last_word(town: Town) -> None:
     with ModelServer() as model, slack_server() as slack:
-        slack.messages["C1"] = []
+        slack.messages["C1"], slack.streams = [], True
         sockets = await install(town, model, slack)
         running = asyncio.create_task(sockets.loop())
         await asyncio.to_thread(slack.wait_until, lambda: slack.sockets == 2)
@@ -104,7 +104,7 @@ async def test_a_conversation_from_the_mention_to_the_last_word(town: Town) -> N
         made = await last_run(town)
         assert made != run
         model.by_text = {f"run_id: {made}": (Say("Lost."), Say("Lost."), completing(made), Say("**Lit.**"))}
-        await work(town, lambda: slack.texts("C1")[-1] == "*Lit.*" and not slack.messages["C1"][0].get("reactions"))
+        await work(town, lambda: "**Lit.**" in slack.texts("C1")[-1] and not slack.messages["C1"][0].get("reactions"))
         running.cancel()
         await asyncio.wait({running})
         told = [one for one in model.asked if "right" in str(one.body["messages"][-1])]
@@ -113,5 +113,8 @@ async def test_a_conversation_from_the_mention_to_the_last_word(town: Town) -> N
     assert told
     assert "Answered by ann: right" in str(question["blocks"])
     assert all(one["thread_ts"] == mention["ts"] for one in slack.messages["C1"][1:])
+    streams = [one for one in slack.messages["C1"] if one.get("streaming_state")]
+    assert [one["streaming_state"] for one in streams] == ["completed"] * len(streams)
+    assert "Runs commands" in str(streams[0]["blocks"][0]["tasks"])
     assert str(lit) not in str(slack.messages), "what a tool is given is told nobody"
     assert town.processes() == set()

@@ -85,8 +85,9 @@ def _emitted(option: str) -> tuple[Line, Line]:
 
 
 def _settled(verb: str, option: str) -> tuple[Line, Line]:
-    failed, seen = "automation run fail2", "inbox list --state settled --limit 1"
-    return (failed, f"inbox {verb} fail2", seen), (failed, f"inbox {verb} fail2 {option}", seen)
+    failed, seen = "automation run fail2", "run show last:fail2"
+    done = f"inbox {verb} fail2 --outcome failed" if option.partition(" ")[0] != "--outcome" else f"inbox {verb} fail2"
+    return (failed, done, seen), (failed, f"{done} {option}", seen)
 
 
 def _installed(option: str) -> tuple[Line, Line]:
@@ -94,7 +95,7 @@ def _installed(option: str) -> tuple[Line, Line]:
     return tuple((f"slack install {more} {tokens}", "slack list") for more in ("", option))  # type: ignore[return-value]
 
 
-def _adopted(option: str) -> Line:
+def _adopted(option: str) -> tuple[str, str]:
     return (f"{ADOPT} {option}", "run inputs last:conversation")
 
 
@@ -351,6 +352,7 @@ PAIRS: dict[str, tuple[Line, Line]] = {
         ("automation run noted", "run inputs last:noted"),
         ("automation run noted --payload '{{\"a\": 1}}'", "run inputs last:noted"),
     ),
+    "slack manifest --plain": _with("slack manifest", "--plain"),
     "slack manifest --socket": _with("slack manifest", "--socket"),
     "config show --provenance": _with("config show", "--provenance"),
     "session subscribe --to": ("session subscribe nobody --to desk", "session subscribe nobody --to nowhere"),
@@ -359,21 +361,19 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "hook --inject": _with("hook mayor", "--inject"),
     "cost --automation": _with("cost", "--automation fail2"),
     "cost --days": _with("cost", "--days 3"),
-    "config check --strict": _with("config check", "--strict"),
     "slack install --configuration": _installed("--configuration site"),
     "slack install --mode": _installed("--mode plan"),
     "slack install --preset": _installed("--preset codex"),
     "slack install --rig": _installed("--rig web"),
     "inbox resolve --comment": _settled("resolve", "--comment Seen."),
-    "inbox resolve --outcome": _settled("resolve", "--outcome succeeded"),
+    "inbox resolve --outcome": _settled("resolve", "--outcome failed"),
     "inbox resolve --reason": _settled("resolve", "--reason known"),
     "init --demo": _with("init {root}/../{n}", "--demo"),
     "init --name": _with("init {root}/../{n}", "--name other"),
-    "init --new-database": _with("init {root}", "--new-database"),
     "init --new-id": _with("init {root}", "--new-id"),
-    "session adopt --directory": (ADOPT, ADOPT.replace("{root}/web", "{root}/place1")),
+    "session adopt --directory": (ADOPTED, (ADOPTED[0].replace("{root}/web", "{root}/place1"), ADOPTED[1])),
     "session adopt --id": ((ADOPT, ADOPT), (ADOPT, f"{ADOPT}2")),
-    "session adopt --mode": (ADOPTED, _adopted("--mode full_access")),
+    "session adopt --mode": (ADOPTED, _adopted("--mode plan")),
     "session adopt --model": (ADOPTED, _adopted("--model m")),
     "session adopt --preset": (ADOPT, ADOPT.replace("codex", "shell")),
     "store copy --from": ("store copy", "store copy --from sqlite:{n}.db"),
@@ -445,6 +445,8 @@ ELSEWHERE: dict[str, str] = {
         "cli/test_organizations.py",
     ),
     "run take --tmux": "agents/test_taken_agents.py",
+    "config check --strict": "cli/test_config_commands.py",
+    "init --new-database": "cli/test_lost_database.py",
     "doctor --fix": "cli/test_config_commands.py",
     "agent let-go --viewer": "web/test_terminal.py",
     "run logs --follow": "cli/test_following_runs.py",

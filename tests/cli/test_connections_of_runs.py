@@ -152,6 +152,12 @@ def test_a_token_that_is_gone_fails_the_run_that_lists_it_and_is_left_out_of_oth
     assert seen(tmp_path) == {}
 
 
+def test_a_command_within_a_run_takes_the_token_for_no_mistyped_setting(lamp: Lamp) -> None:
+    checked = lamp("config", "check")
+    assert checked.code == 0
+    assert "has no effect" not in checked.out + checked.err
+
+
 def test_no_connection_is_called_none(lamp: Lamp) -> None:
     refused = lamp("connection", "create", "none")
     assert refused.code == 2

@@ -10,6 +10,7 @@ from lamp_program import ENVIRONMENT, here, lamp, until
 
 from lamplighter.app.settings import Settings
 from lamplighter.app.wiring import open_city
+from lamplighter.domain.slack.manifest import SCOPES
 from lamplighter.store.slack import Installation
 
 
@@ -110,6 +111,23 @@ def test_what_slack_conversations_name_and_is_not_there_is_told(tmp_path: Path) 
     opened.store.transact(lambda tx: tx.slack.put(row))
     opened.close()
     assert "Conversations in City (T1) name configurations that are not there: gone." in problems(town)
+
+
+def test_what_keeps_slack_s_conversations_from_being_as_they_could_is_noted(tmp_path: Path) -> None:
+    town = made(tmp_path)
+    opened = open_city(Settings(town, town, "ada", None, {}))
+    now = opened.clock.now()
+    for team, scopes in (("T1", "chat:write"), ("T2", ",".join(SCOPES)), ("T3", "")):
+        row = Installation(team, team, "U1", "B1", "codex", "", "approval", 1, 0, now, "ada", scopes=scopes)
+        opened.store.transact(lambda tx, row=row: tx.slack.put(row))
+    opened.store.transact(lambda tx: tx.slack.unstreamed("T2", "missing_scope", now))
+    opened.close()
+    first, second, third = [one for one in examined(town) if one["check"] == "slack"]
+    assert first["detail"].startswith("The app in T1 lacks scopes: app_mentions:read, assistant:write,")
+    assert "lamp slack manifest" in first["advice"]
+    assert "edited: Slack refused to stream one (missing_scope)" in second["detail"]
+    assert third["detail"] == "Slack was not asked yet what the app in T3 may do."
+    assert {one["level"] for one in (first, second, third)} == {"note"}
 
 
 def test_a_destination_that_takes_no_notices_is_told(tmp_path: Path) -> None:

@@ -57,6 +57,12 @@ def test_an_app_is_installed_listed_tried_and_removed_and_its_secrets_are_shown_
     [listed] = lamp.json("slack", "list")
     assert (listed["team"], listed["preset"], listed["people"]) == (TEAM, "claude", {})
     assert f"Slack knows the app in City ({TEAM})" in lamp("slack", "test", TEAM)
+    assert (listed["lacks"], listed["unstreamed"]) == ([], None)
+    slack.scopes = ("chat:write", "users:read")
+    assert "lacks scopes of `lamp slack manifest`: app_mentions:read, assistant:write" in lamp("slack", "test", TEAM)
+    [listed] = lamp.json("slack", "list")
+    assert listed["lacks"][:2] == ["app_mentions:read", "assistant:write"]
+    assert "links nobody" in lamp("slack", "who", "ABCDE12345", ends=4)
     slack.trouble = lambda _method, _before: Refused("token_revoked")
     assert "install the app again" in lamp("slack", "test", TEAM, ends=4)
     assert "slack.installed" in lamp("event", "list", "--json")
@@ -97,3 +103,5 @@ def test_the_manifest_is_for_the_public_address_or_else_for_a_socket(lamp: Lamp)
     assert made["settings"]["event_subscriptions"]["request_url"] == "https://lamp.example.org/slack/events"
     assert made["settings"]["interactivity"]["request_url"] == "https://lamp.example.org/slack/interactions"
     assert "chat:write" in made["oauth_config"]["scopes"]["bot"]
+    assert "agent_view" in made["features"]
+    assert "agent_view" not in json.loads(lamp("slack", "manifest", "--plain"))["features"]

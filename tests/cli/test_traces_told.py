@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lamp_program import Said, lamp, until
+from lamp_program import Said, here, lamp, until
 
 from lamplighter.app.traces import TracesUnusable, asks_by, check
 from lamplighter.testing.collector import collecting
@@ -82,12 +82,12 @@ def test_without_the_sdk_the_city_runs_and_doctor_tells_what_is_missing(
     assert "lamplighter[traces]" in stopped["advice"]
     assert lamp("daemon", "start", cwd=town, env=asks).code == 0
     try:
-        (running,) = told(lamp("doctor", "--json", cwd=town))  # asked from where the variable is not set
-        problems = lamp("status", "--json", cwd=town).json["controller"]["problems"]
-        assert lamp("automation", "create", "tidy", "--exec", "true", "--manual", cwd=town).code == 0
-        assert lamp("automation", "run", "tidy", "--wait", cwd=town).code == 0
+        (running,) = told(here("doctor", "--json", "--city", str(town)))  # asked from where the variable is not set
+        problems = here("status", "--json", "--city", str(town)).json["controller"]["problems"]
+        assert here("automation", "create", "tidy", "--exec", "true", "--manual", "--city", str(town)).code == 0
+        assert here("automation", "run", "tidy", "--wait", "--city", str(town)).code == 0
     finally:
-        assert lamp("stop", cwd=town).code == 0
+        assert here("stop", "--city", str(town)).code == 0
     assert (running["level"], running["detail"]) == ("problem", stopped["detail"])
     assert problems["traces"] == stopped["detail"]
 
@@ -99,18 +99,18 @@ def test_doctor_tells_where_spans_go_and_when_nobody_takes_them(town: Path) -> N
     with collecting() as collector:
         asks = {ENDPOINT: collector.url, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
         assert lamp("daemon", "start", cwd=town, env=asks).code == 0
-        (going,) = told(lamp("doctor", "--json", cwd=town))
-        assert lamp("stop", cwd=town).code == 0
+        (going,) = told(here("doctor", "--json", "--city", str(town)))
+        assert here("stop", "--city", str(town)).code == 0
     assert (going["level"], going["detail"]) == ("ok", f"Spans of runs go to {collector.url}/v1/traces.")
     asks = {ENDPOINT: f"http://127.0.0.1:{port}", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
     assert lamp("daemon", "start", cwd=town, env=asks).code == 0
     try:
-        assert lamp("automation", "create", "tidy", "--exec", "true", "--manual", cwd=town).code == 0
-        assert lamp("automation", "run", "tidy", "--wait", cwd=town).code == 0
-        until(lambda: "traces" in lamp("status", "--json", cwd=town).json["controller"]["problems"])
-        (down,) = told(lamp("doctor", "--json", cwd=town))
+        assert here("automation", "create", "tidy", "--exec", "true", "--manual", "--city", str(town)).code == 0
+        assert here("automation", "run", "tidy", "--wait", "--city", str(town)).code == 0
+        until(lambda: "traces" in here("status", "--json", "--city", str(town)).json["controller"]["problems"])
+        (down,) = told(here("doctor", "--json", "--city", str(town)))
     finally:
-        assert lamp("stop", cwd=town).code == 0
+        assert here("stop", "--city", str(town)).code == 0
     assert down["level"] == "problem"
     assert down["detail"].endswith("does not take the spans of runs: Connection refused.")
     assert "once it takes them" in down["advice"]

@@ -9,7 +9,7 @@ import pytest
 from automation_watch import look, wait_until
 from pipeline_load import leftovers, quiet
 from test_automation_crashes import start
-from test_trust_crashes import PROGRAM, _armed, _counted, _furnished, _of, _run
+from test_trust_crashes import PROGRAM, _armed, _counted, _furnished, _of, _run, let_go
 
 from lamplighter.domain.runs.model import RunState
 from lamplighter.kit.crash import CrashPoint
@@ -20,6 +20,8 @@ ASKS = PROGRAM.replace(
     "n=0\n",
     """n=0
 case "$mode" in do)
+  until [ -e "$LAMP_CITY/go" ]; do n=$((n + 1)); [ $n -lt 1800 ] || exit 1; sleep 0.1; done
+  n=0
   until curl -sf -o /dev/null --noproxy '*' -X POST "$LAMP_API_URL/api/v1/runs/$LAMP_RUN_ID/ask" \\
     -H "Authorization: Bearer $(cat "$LAMP_RUN_TOKEN_FILE")" -d '{"question": "Which lamps?"}'
   do n=$((n + 1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done
@@ -57,6 +59,7 @@ def _answered(
     env = _furnished(city, environment)
     (city / "bin" / "codex").write_text(ASKS, encoding="utf-8")
     armed = _armed(processes, city, env, point, passes)
+    let_go(city)
     if passes == 0:
         assert armed.process.wait(timeout=120) == -signal.SIGKILL
         armed = start(processes, city, env)

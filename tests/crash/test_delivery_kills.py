@@ -46,8 +46,8 @@ def test_repeated_and_reordered_deliveries_fire_once_each_over_two_kills(
 
 
 @pytest.mark.timeout(900)
-def test_what_is_gathered_over_a_kill_fires_once_with_all_of_it(city: Path, processes: Children) -> None:
-    furnish(city, "")
+def test_what_is_gathered_over_a_kill_fires_once_with_all_of_it(city: Path, on: str, processes: Children) -> None:
+    furnish(city, on)
     crew, sender = JobPool.hired(processes), Sender(city)
     automate(city, 'gather = "3s"\ngather_most = "30s"\n')
     crew.live("one", city, "up")

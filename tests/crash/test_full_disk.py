@@ -137,11 +137,9 @@ def test_a_backup_and_a_restore_that_find_no_room_name_their_place_and_leave_not
 ) -> None:
     small = tmp_path / "small"
     small.mkdir()
+    places = (str(small), sys.executable, str(city), str(tmp_path / "kept"))
     done = subprocess.run(
-        [
-            *namespace(), "sh", "-c", TO_A_SMALL_DISK, "sh", str(small), sys.executable, str(city),
-            str(tmp_path / "kept"),
-        ],
+        [*namespace(), "sh", "-c", TO_A_SMALL_DISK, "sh", *places],
         env=environment, check=False, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done

@@ -91,6 +91,35 @@ def test_killed_around_each_post_it_stands_there_once(city: Path, slack: SlackSe
     assert holding_tokens(city, saved) == []
 
 
+OF_A_STREAM = (
+    CrashPoint.STREAM_BEFORE_OPEN, CrashPoint.STREAM_AFTER_OPEN, CrashPoint.STREAM_BEFORE_APPEND,
+    CrashPoint.STREAM_AFTER_APPEND, CrashPoint.STREAM_BEFORE_STOP, CrashPoint.STREAM_AFTER_STOP,
+)  # fmt: skip
+
+
+@pytest.mark.timeout(600)
+def test_killed_around_each_call_of_a_stream_each_word_stands_there_once(
+    city: Path, slack: SlackServer, crew: JobPool
+) -> None:
+    slack.streams = True
+    write(city, _ann)
+    for number, point in enumerate(OF_A_STREAM):
+        live(crew, city, point)
+        slack.wait_until(lambda: slack.sockets == 2)
+        said = slack.say("C1", "U1", f"<@{BOT_USER}> light the lamps") | {"type": "app_mention"}
+        slack.deliver("events_api", envelope(said, f"Ev{number}"), f"env-{number}")
+        assert crew.crashed("one") == -signal.SIGKILL, point
+        live(crew, city)
+        wait_until(city, lambda tx, runs=number + 1: len(tx.runs.page()) == runs and _told(tx))
+        ours = [one for one in slack.messages["C1"] if one.get("thread_ts") == said["ts"]]
+        assert [one["text"].strip() for one in ours] == ["Lit."], point
+        assert slack.streaming("C1") == []
+        assert crew.stop("one") == 0
+    assert len(slack.of("chat.startStream")) == len(OF_A_STREAM)
+    effects = rows(city, "SELECT state, doubts FROM side_effects")
+    assert effects == len(OF_A_STREAM) * [{"state": "done", "doubts": 0}]
+
+
 def holding_tokens(city: Path, saved: Path) -> list[str]:
     """The files of the city, its logs and its database among them, and of its backup, in which a token stands."""
     with tarfile.open(saved) as archive:

@@ -14,7 +14,13 @@ COUNT = 12
 
 
 @pytest.mark.timeout(300)
-def test_every_run_is_told_once_in_slack_or_its_doubt_is_on_record(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_every_run_is_told_once_in_slack_or_its_doubt_is_on_record(
+    kind: str, request: pytest.FixtureRequest, city: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = request.getfixturevalue("postgres_url") if kind == "postgres" else ""
+    with (city / "city.toml").open("a", encoding="utf-8") as file:
+        file.write(f'\n[store]\nurl = "{url}"\n')
     with slack_server() as slack, children() as started:
         monkeypatch.setenv("LAMP_SLACK_API_URL", slack.api)
         furnish(city, slack, environment(slack))

@@ -17,7 +17,8 @@ from lamplighter.kit.crash import CrashPoint
 from lamplighter.store.tx import Tx
 from lamplighter.testing.processes import Child, Children
 
-# A program that plans and resumes. It reports until it is answered; told to wait, its first call never does.
+# A program that plans and resumes. Its first call reports once it is let go, for a run that ends before its start is on
+# record passes fewer points. It reports until it is answered; told to wait, its first call never does.
 PROGRAM = """#!/bin/sh
 [ "$1" = --version ] && exit 0
 case " $* " in *" read-only "*) mode=plan ;; *) mode=do ;; esac
@@ -25,6 +26,9 @@ case " $* " in *" resume "*) mode=$mode-resumed ;; esac
 echo "$mode" >> "$LAMP_CITY/calls.log"
 echo '{"type":"thread.started","thread_id":"th-1"}'
 [ -e "$LAMP_CITY/wait" ] && [ "$(wc -l < "$LAMP_CITY/calls.log")" = 1 ] && exec sleep 600
+n=0
+until [ -e "$LAMP_CITY/go" ] || [ "$mode" != "${mode%-resumed}" ]
+do n=$((n + 1)); [ $n -lt 1800 ] || exit 1; sleep 0.1; done
 n=0
 until curl -sf -o /dev/null --noproxy '*' -X POST "$LAMP_API_URL/api/v1/runs/$LAMP_RUN_ID/complete" \\
   -H "Authorization: Bearer $(cat "$LAMP_RUN_TOKEN_FILE")" \\
@@ -76,6 +80,7 @@ def _approved(
 ) -> None:
     env = _furnished(city, environment, 'approve = "plan"')
     armed = _armed(processes, city, env, point, passes)
+    let_go(city)
     if passes == 0:
         assert armed.process.wait(timeout=120) == -signal.SIGKILL
         armed = start(processes, city, env)
@@ -158,6 +163,12 @@ def _furnished(city: Path, environment: dict[str, str], more: str = "") -> dict[
 def _armed(processes: Children, city: Path, env: dict[str, str], point: CrashPoint, passes: int) -> Child:
     armed = env | {"LAMP_CRASH_AT": f"{point.value}:{passes}"}
     return processes.start(sys.executable, "-m", "lamplighter", "up", "--city", str(city), env=armed)
+
+
+def let_go(city: Path) -> None:
+    """Let the first call of the program report, once its start is on record."""
+    wait_until(city, lambda tx: any(run.session_id is not None for run in tx.runs.page()))
+    (city / "go").touch()
 
 
 def _of(tx: Tx, state: RunState) -> list[Run]:

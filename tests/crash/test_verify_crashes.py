@@ -1,5 +1,6 @@
 """A daemon killed at each named point of a verification: one verdict for each round, one end, no session twice."""
 
+import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from automation_watch import look, rows, wait_until
 from pipeline_load import PROVIDER, leftovers, quiet
 from test_automation_crashes import crash, define, start
+from test_trust_crashes import _armed, let_go
 
 from lamplighter.kit.crash import CrashPoint
 from lamplighter.testing.processes import Children
@@ -33,6 +35,12 @@ until curl -sf -o /dev/null --noproxy '*' -X POST "$LAMP_API_URL/api/v1/runs/$LA
   -H "Authorization: Bearer $(cat "$LAMP_RUN_TOKEN_FILE")" \\
   -d '{"completion_id": "'"$LAMP_COMPLETION_ID"'", "outcome": "succeeded", "summary_markdown": "Lit."}'
 do n=$((n + 1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done
+"""
+# Before its first round: one that has claimed before its start is on record passes fewer points.
+WAITS = """
+n=0
+[ "$LAMP_ROUND" = 1 ] && until [ -e "$LAMP_CITY/go" ]
+do n=$((n + 1)); [ $n -lt 1800 ] || exit 1; sleep 0.1; done
 """
 ONCE = """
 [automation]
@@ -94,7 +102,7 @@ def test_a_setup_is_run_once_and_its_run_ends_once(
 
 
 def _furnish(city: Path, more: str = "") -> None:
-    (city / "agent.sh").write_text(AGENT, encoding="utf-8")
+    (city / "agent.sh").write_text(WAITS + AGENT, encoding="utf-8")
     with (city / "city.toml").open("a", encoding="utf-8") as file:
         file.write(PROVIDER + "\n[api]\nport = 0\n\n" + more)
     define(city, "once", ONCE)
@@ -103,7 +111,9 @@ def _furnish(city: Path, more: str = "") -> None:
 def _killed_and_checked(
     point: CrashPoint, passes: int, city: Path, environment: dict[str, str], processes: Children
 ) -> None:
-    crash(processes, city, environment, point, passes=passes)
+    armed = _armed(processes, city, environment, point, passes)
+    let_go(city)
+    assert armed.process.wait(timeout=180) == -signal.SIGKILL
     start(processes, city, environment)
     wait_until(city, quiet)
     (run,) = look(city, lambda tx: tx.runs.page())

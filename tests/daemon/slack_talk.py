@@ -24,6 +24,10 @@ said() { printf '{"type":"item.completed","item":{"id":"i","type":"agent_message
 i=0; for kind in $(cat "$LAMP_CITY/tools" 2>/dev/null); do i=$((i + 1))
 printf '{"type":"item.started","item":{"id":"t%s","type":"%s","command":"cat secret-input"}}\\n' "$i" "$kind"; done
 until [ -e "$LAMP_CITY/go$n" ]; do sleep 0.05; done
+for over in $(cat "$LAMP_CITY/over" 2>/dev/null); do IFS=: read -r id kind how <<END
+$over
+END
+printf '{"type":"item.completed","item":{"id":"%s","type":"%s","status":"%s"}}\\n' "$id" "$kind" "$how"; done
 said "$(cat "$LAMP_CITY/go$n")"
 exit "$(cat "$LAMP_CITY/exit$n" 2>/dev/null || echo 0)"
 """

@@ -23,7 +23,7 @@ from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.services import configurations
 from lamplighter.services.automations import due, outlook
 from lamplighter.services.rules import Rules
-from lamplighter.services.runs import review
+from lamplighter.services.runs import claiming, review
 from lamplighter.services.runs.budgets import LOOK_AGAIN, BudgetUsedUp
 from lamplighter.services.runs.continuing import send
 from lamplighter.services.runs.views import view
@@ -318,7 +318,7 @@ async def test_two_processes_that_start_at_once_take_one_place(town: Town) -> No
     bounds = await town.loops.parts.dispatcher.handlers.agents.memory.bounds()
     me, ctx = town.loops.parts.worker.me, town.loops.context
     taken = await town.loops.store.transact(
-        review.take_due, me, town.clock.now(), limit=20, bounded=True
+        claiming.take_due, me, limit=20, bounded=True, ctx=ctx
     )  # fmt: skip
     assert len(taken.items) == 8
     both = [

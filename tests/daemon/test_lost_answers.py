@@ -13,7 +13,7 @@ from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services import outbox, owners
 from lamplighter.services.automations.firing import ByHand, run_by_hand
-from lamplighter.services.runs import due, executing
+from lamplighter.services.runs import claiming, executing
 from lamplighter.store.errors import CommitUnknown, StoreUnavailable
 from lamplighter.store.tx import Store, Tx
 
@@ -77,7 +77,7 @@ async def ticked(dispatcher: Dispatcher) -> None:
         return
 
 
-@pytest.mark.parametrize("fn", [due.take_due, executing.begin])
+@pytest.mark.parametrize("fn", [claiming.take_due, executing.begin])
 async def test_an_agent_run_goes_on_at_once_and_costs_no_attempt(loops: Loops, fn: Callable[..., Any]) -> None:
     await loops.add("agent", agent={"prompt": "echo once >> ran", "preset": "shell"})
     store = breaking(loops, after=(fn,))
@@ -91,7 +91,7 @@ async def test_an_agent_run_goes_on_at_once_and_costs_no_attempt(loops: Loops, f
 
 async def test_a_command_whose_start_was_taken_is_carried_out_once(loops: Loops) -> None:
     await loops.add("command", exec="echo once >> ran")
-    store = breaking(loops, after=(due.take_due,))
+    store = breaking(loops, after=(claiming.take_due,))
     run = await loops.fire("command")
     await to_the_end(loops, run)
     assert store.after == []

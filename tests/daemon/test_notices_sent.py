@@ -5,6 +5,7 @@ import base64
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +21,12 @@ from lamplighter.daemon.pipeline.under_way import Places
 from lamplighter.domain.city.sections import Destination, Notifications
 from lamplighter.domain.inbox.items import Kind
 from lamplighter.domain.inbox.notices import Notice, NoticeState
+from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.kit.clock import SystemClock
 from lamplighter.kit.errors import Unavailable
 from lamplighter.ports.messenger import Gone, Message, NotTaken
+from lamplighter.services.automations import editing
 from lamplighter.services.context import acting
 from lamplighter.services.notices import TryDestination, send_for_trial
 from lamplighter.services.sessions import Ended, record
@@ -156,6 +159,28 @@ async def test_a_failing_run_is_told_once_and_its_recovery_too(loops: Loops, rec
     [_, second] = receiver.received
     assert Webhook(SECRET).verify(second.body, second.headers)["type"] == "lamplighter.notice.recovered"
     assert {one.state for one in await notices(loops)} == {NoticeState.SENT}
+
+
+async def test_a_paused_city_goes_on_to_tell_what_needs_a_person(loops: Loops, receiver: Receiver) -> None:
+    keeper = declare(loops, webhook(receiver))
+    await loops.add("nightly", exec="exit 1")
+    await loops.add("later", exec="true")
+    await loops.work("nightly")
+    await keeper.tell()
+    run = await loops.fire("later")
+    await loops.store.transact(editing.pause, ctx=loops.context)
+    await loops.parts.dispatcher.drain()
+    assert len(receiver.received) == 1
+    assert await state(loops, run) is RunState.READY
+    assert loops.parts.dispatcher.until_next() > timedelta(seconds=5), "nobody looks again and again"
+    await loops.store.transact(editing.resume, ctx=loops.context)
+    await loops.parts.dispatcher.drain()
+    assert await state(loops, run) is RunState.SUCCEEDED
+
+
+async def state(loops: Loops, run: str) -> RunState | None:
+    found = await loops.store.read(lambda tx: tx.runs.get(run))
+    return None if found is None else found.state
 
 
 async def test_a_refused_notice_is_tried_again_with_the_same_id(loops: Loops, receiver: Receiver) -> None:

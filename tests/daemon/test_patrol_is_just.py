@@ -1,5 +1,7 @@
 """What the patrol does by itself or by wish is no crash, and what it began goes on under the next controller."""
 
+import asyncio
+
 from patrol_town import FRAGILE, HEAD, Town, agent, pool
 
 from lamplighter.adapters.sessions.settling import NOT_READY
@@ -210,6 +212,34 @@ async def test_a_first_nudge_that_did_not_arrive_is_told_as_an_event(fake_town: 
     await fake_town.patrolled()
     (told,) = await fake_town.events("agent.nudge_failed")
     assert (told.subject, told.message) == ("mayor", "The text stayed in its input row.")
+
+
+async def test_after_a_restart_of_the_machine_agents_are_started_one_after_another(fake_town: Town) -> None:
+    names = [f"lamp{number}" for number in range(4)]
+    fake_town.declare("".join(agent(name) for name in names))
+    await fake_town.patrolled()
+    start, at_once, most = fake_town.provider.start, 0, []
+
+    async def counted(spec: object) -> Seen:
+        nonlocal at_once
+        at_once += 1
+        most.append(at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+        return await start(spec)
+
+    fake_town.provider.start = counted
+    for expected in (1, 4):
+        fake_town.clock.advance(minutes=20)
+        if expected == 1:
+            fake_town.patrol.executor.booted_at = fake_town.clock.now()
+            fake_town.clock.advance(seconds=20)
+        most.clear()
+        for name in names:
+            fake_town.provider.vanish(fake_town.session(name))
+        await fake_town.patrolled()
+        assert sorted(await fake_town.alive()) == names
+        assert (len(most), max(most)) == (4, expected)
 
 
 async def test_an_agent_that_is_not_ready_in_time_gets_its_first_nudge_once_it_is(fake_town: Town) -> None:

@@ -12,7 +12,7 @@ from slack_city import OPS, declare, hear, install, member
 from lamplighter.domain.access import Role
 from lamplighter.domain.inbox.items import InboxItem, State
 from lamplighter.kit.records import changed
-from lamplighter.services.slack.installing import LinkSlack, link
+from lamplighter.services.slack.installing import FindSlackCode, LinkSlack, find_code, link
 from lamplighter.store.members import MemberRow
 from lamplighter.store.tx import Tx
 from lamplighter.testing.slack_server import SlackServer, slack_server
@@ -151,12 +151,14 @@ async def test_somebody_unknown_is_known_by_a_verified_address_or_by_a_code(
         row = MemberRow(name, Role.ADMIN, loops.clock.now(), "ann")
         await loops.store.transact(lambda tx, row=row: tx.members.add(row))
     slack.users["U4"] = {"is_email_confirmed": True, "profile": {"email": "Di@example.org"}}
-    slack.users["U3"] = {"is_email_confirmed": False, "profile": {"email": "di@example.org"}}
+    slack.users["U3"] = {"is_email_confirmed": False, "profile": {"email": "di@example.org"}, "real_name": "Cy"}
     said = await failing(loops, slack)
     claim = button(said, "claim")
     await pressed(web, loops, press(claim, said, "C1", "U3"))
     [told] = slack.ephemeral
     code = told["text"].partition("lamp slack link ")[2].partition("`")[0]
+    asked = await loops.store.read(find_code, FindSlackCode(code), loops.context)
+    assert (asked.person, asked.name, asked.workspace) == ("U3", "Cy", "City")
     cy = changed(loops.context, actor=changed(loops.context.actor, name="cy", role=Role.ADMIN))
     await loops.store.transact(link, LinkSlack(code), cy)
     await pressed(web, loops, press(claim | {"action_ts": "2.0"}, said, "C1", "U3"))

@@ -72,6 +72,12 @@ async def test_the_token_is_shown_to_slack_alone(slack: SlackServer) -> None:
         await calls.fetch(file["url_private_download"], BOT_TOKEN, most=99)
     with pytest.raises(NotTaken, match="files:read"):
         await calls.fetch(file["url_private_download"], "xoxb-other", most=100)
+    page = slack.upload("a.html", b"<p>A page.</p>", kind="text/html")
+    url = page["url_private_download"]
+    assert await calls.fetch(url, BOT_TOKEN, most=100, size=page["size"]) == b"<p>A page.</p>"
+    for size, why in ((0, "did not say how long it is"), (99, "files:read")):
+        with pytest.raises(NotTaken, match=why):
+            await calls.fetch(url, BOT_TOKEN, most=100, size=size)
     for url in ("https://evil.example/files/F0", "https://slack.com.evil.example/", "http://slack.com/", "file:///x",
                 "https://slack.com@evil.example/"):  # fmt: skip
         with pytest.raises(NotTaken, match="not kept by Slack"):

@@ -17,7 +17,7 @@ from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.runs.target import Selected
 from lamplighter.domain.slack.markdown import shown
 from lamplighter.services import configurations
-from lamplighter.services.slack.pressing import call
+from lamplighter.services.slack.calling import call
 from lamplighter.testing.slack_server import Broken, SlackServer, Slow, slack_server
 from lamplighter.testing.slack_shapes import TEAM
 

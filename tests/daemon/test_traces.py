@@ -6,6 +6,10 @@ from datetime import timedelta
 
 import pytest
 from loops_city import Loops
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 from test_agent_runs import finished
 
 from lamplighter.adapters.traces.otlp import OtlpSink
@@ -20,6 +24,8 @@ from lamplighter.services.deliveries.receiving import keep
 from lamplighter.services.runs import review
 from lamplighter.store.connections import ConnectionRow
 from lamplighter.store.deliveries import DeliveryRow
+from lamplighter.store.sessions import SessionEnd, SessionRow
+from lamplighter.store.tx import Tx
 from lamplighter.testing.clock import FakeClock
 from lamplighter.testing.collector import Collected, Collector, collecting
 
@@ -227,6 +233,42 @@ async def test_spans_that_are_refused_are_left_out_and_the_others_sent(
     collector.receiver.judge = judge
     alone = [one for one in collector.receiver.received if b"RUN bad" not in one.body]
     assert len(alone) == 2
+    assert traces.problem is None
+
+
+async def test_what_a_collector_takes_only_in_part_is_told(
+    loops: Loops, sink: OtlpSink, collector: Collector, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traces = await traces_of(loops, sink)
+    partly = ExportTracePartialSuccess(rejected_spans=2, error_message="too old")
+    collector.receiver.says = ExportTraceServiceResponse(partial_success=partly).SerializeToString()
+    await loops.add("job", exec="true")
+    await loops.work("job")
+    assert await traces.tick() == 1
+    assert traces.problem is None
+    said = capsys.readouterr().err
+    assert "traces.partly_refused" in said
+    assert "too old" in said
+    collector.receiver.says = b"\xff taken, thank you"
+    await loops.work("job")
+    assert await traces.tick() == 1
+
+
+async def test_a_run_whose_spans_cannot_be_made_is_left_out(loops: Loops, sink: OtlpSink, collector: Collector) -> None:
+    traces = await traces_of(loops, sink)
+    await loops.add("good", exec="true")
+    await loops.add("odd", exec="true")
+    await loops.work("good")
+    row = await loops.work("odd")
+
+    def odd(tx: Tx) -> None:
+        tx.sessions.add(SessionRow("ses_odd", "odd", None, row.id, "subprocess", "here", 1, loops.clock.now()))
+        tx.sessions.end("ses_odd", SessionEnd(loops.clock.now(), "exited"))
+        tx.transcripts.add("ses_odd", 1, [("usage", {"input_tokens": "many"})], loops.clock.now())
+
+    await loops.store.transact(odd)
+    assert await traces.tick() == 2
+    assert [one.name for one in collector.spans() if one.kind == 2] == ["RUN good"]
     assert traces.problem is None
 
 

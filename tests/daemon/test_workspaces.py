@@ -1,6 +1,7 @@
 """Worktrees that are made ready before an agent starts in them: files, shared directories, ports, a setup command."""
 
 import asyncio
+import os
 import socket
 import subprocess
 from collections.abc import AsyncIterator
@@ -254,3 +255,18 @@ async def test_worktrees_lose_their_dependencies_and_then_go_until_they_are_smal
 
 async def _exists(path: Path) -> bool:
     return path.exists()
+
+
+def test_a_file_of_the_repository_that_is_named_to_be_copied_is_told_and_stays(tmp_path: Path) -> None:
+    rig, worktree = tmp_path / "rig", tmp_path / "worktree"
+    for place in (rig, worktree):  # as a checkout makes it: the same text, at another time
+        place.mkdir()
+        (place / "settings.json").write_text("{}")
+    (rig / ".env").write_text("A=1")
+    os.utime(rig / "settings.json", (1, 1))
+    files = LocalWorkspaceFiles(tmp_path / "cache")
+    laying = Laying("web", rig, worktree, (".env", "settings.json"), ())
+    for _ in range(2):
+        assert files.lay(laying) == ["settings.json: the worktree has one of its own"]
+    files.clear(laying)
+    assert [one.name for one in worktree.iterdir()] == ["settings.json"]

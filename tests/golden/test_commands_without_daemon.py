@@ -119,6 +119,7 @@ def speak_in_slack(city: GoldenCity) -> None:
         city.record("slack install")
         city.record("slack list")
         city.record("slack test", TEAM)
+        city.record("slack who", "NOBODYS", case="unknown")
         city.record("slack link", "NOBODYS", case="unknown")
         city.record("slack remove", TEAM)
 

@@ -6,6 +6,7 @@ from automation_city import City
 
 from lamplighter.services.agents.explaining import sentences_of as of_agent
 from lamplighter.services.agents.views import AgentDetail, StartView
+from lamplighter.services.automations import editing
 from lamplighter.services.runs.explaining import EXPLAIN, ExplainRun
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -23,7 +24,11 @@ def test_a_run_tells_what_set_it_off_and_what_it_waits_for(city: City) -> None:
     assert "No worker has taken it up yet" in told
     city.advance(minutes=5)
     assert "it has waited for 5 min" in why(city, run)
+    city.run(editing.pause, ctx=city.context)
+    assert "It waits: the city is paused; `lamp resume` lets it go on." in why(city, run)
+    city.run(editing.resume, ctx=city.context)
     city.start(run)
+    assert "paused" not in why(city, run)
     city.finish(run, "failed")
     told = why(city, run)
     assert "It has failed" in told

@@ -11,7 +11,7 @@ from lamplighter.domain.beads.formulas import Formula, FormulaInvalid, Step
 from lamplighter.domain.city.model import Configuration
 from lamplighter.kit.errors import NotFound
 from lamplighter.kit.shapes import to_json
-from lamplighter.services import configurations
+from lamplighter.services import configurations, looking
 from lamplighter.services.automations import operations, outlook, queries
 from lamplighter.services.automations.editing import DefinitionInvalid
 from lamplighter.services.automations.firing import AutomationUnknown
@@ -220,3 +220,15 @@ def test_a_check_shows_no_next_time_in_the_past(city: City) -> None:
     found = city.read(outlook.verdicts, now=city.clock.now(), rules=city.rules)
     nexts = {one.view().scoped_name: one.view().next_due_at for one in found}
     assert nexts == {"job": city.clock.now(), "off": None}
+
+
+def test_who_keeps_as_many_on_top_as_may_be_can_pin_one_of_them_again(city: City) -> None:
+    for number in range(looking.MOST_PINS):
+        city.add(f"job-{number}")
+        do(city, looking.PIN, looking.PinAutomation(f"job-{number}"))
+    assert do(city, looking.PIN, looking.PinAutomation("job-7")).automation == "job-7"
+    city.add("another")
+    with pytest.raises(looking.TooManyPins):
+        do(city, looking.PIN, looking.PinAutomation("another"))
+    with pytest.raises(AutomationUnknown, match="did you mean `another`"):
+        do(city, looking.PIN, looking.PinAutomation("anothr"))

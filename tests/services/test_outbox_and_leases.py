@@ -5,10 +5,18 @@ from datetime import timedelta
 import pytest
 from automation_city import City
 
-from lamplighter.domain.delivery.outbox import MOST_ATTEMPTS, MOST_RECOVERIES, NotClaimed
+from lamplighter.domain.delivery.outbox import (
+    MOST_ATTEMPTS,
+    MOST_RECOVERIES,
+    REQUIRED,
+    ItemKind,
+    NotClaimed,
+    new_item,
+)
 from lamplighter.domain.runs.lease import LeaseLost
 from lamplighter.domain.runs.model import By, IllegalMove, Mover, RunState
 from lamplighter.services import outbox, owners, retention
+from lamplighter.services.automations import editing
 from lamplighter.services.runs import review
 from lamplighter.store.owners import Owner
 
@@ -112,15 +120,26 @@ def test_cancel_ends_it_and_a_late_worker_is_refused(city: City) -> None:
     assert again.trigger_event != started.trigger_event, "a repetition has an entry of its own in the history"
 
 
-def test_nothing_is_claimed_in_a_paused_city(city: City) -> None:
-    from lamplighter.services.automations import editing
-
+def test_a_paused_city_begins_no_work(city: City) -> None:
     city.add("a", gate="cooldown", interval="1h")
     city.tick()
     city.run(editing.pause, ctx=city.context)
     assert city.run(outbox.claim_due, "own_1", city.clock.now(), limit=5) == []
+    assert city.read(outbox.next_due_at) is None, "nobody is to look again before it is resumed"
     city.run(editing.resume, ctx=city.context)
     assert len(city.run(outbox.claim_due, "own_1", city.clock.now(), limit=5)) == 1
+
+
+def test_what_ends_stops_and_tells_goes_on_in_a_paused_city(city: City) -> None:
+    city.add("a", gate="cooldown", interval="1h")
+    city.tick()
+    city.run(editing.pause, ctx=city.context)
+    for kind in ItemKind:
+        payload = dict.fromkeys(REQUIRED[kind], "x") | {"deliveries": ["x"]}
+        city.run(lambda tx, item: tx.outbox.add(item), new_item(f"out_{kind}", kind, payload, city.clock.now()))
+    claimed = {item.kind for item in city.run(outbox.claim_due, "own_1", city.clock.now(), limit=50)}
+    begin = {ItemKind.PROCESS_DELIVERY, ItemKind.ENQUEUE_ENRICH, ItemKind.ENQUEUE_EXECUTE, ItemKind.COOK}
+    assert claimed == set(ItemKind) - begin
 
 
 def test_a_lease_is_renewed_by_its_holder_only(city: City) -> None:

@@ -10,7 +10,7 @@ from lamplighter.domain.runs.model import By, Mover, RunState
 from lamplighter.services import outbox
 from lamplighter.services.automations import due, firing
 from lamplighter.services.context import acting
-from lamplighter.services.runs import review
+from lamplighter.services.runs import claiming, review
 from lamplighter.services.runs.workers import StartGrant
 from lamplighter.store.runs import StaleRun
 
@@ -49,7 +49,7 @@ def test_its_timeline_and_its_trigger_are_those_of_a_run_that_waited_for_its_sta
     at_once = fire(city, "now", StartGrant(ME, 1))
     later = fire(city, "now", None)
     assert later.started is None
-    started = city.run(review.take_due, ME, city.clock.now(), limit=1).started[0]
+    started = city.run(claiming.take_due, ME, limit=1, ctx=city.context).started[0]
 
     def told(run: str) -> list[tuple[Any, ...]]:
         events = city.read(lambda tx: tx.runs.events(run))

@@ -9,7 +9,7 @@ from lamplighter.domain.delivery.outbox import Item, ItemKind, new_item
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services import outbox
-from lamplighter.services.runs import due, enriching, review
+from lamplighter.services.runs import claiming, enriching, review
 from lamplighter.services.runs.starting import Taken
 
 ME = review.Worker("own_test", "here")
@@ -24,7 +24,7 @@ def run(city: City) -> str:
 
 
 def take(city: City, **keys: object) -> Taken:
-    taken: Taken = city.run(due.take_due, ME, limit=20, ctx=city.context, **keys)
+    taken: Taken = city.run(claiming.take_due, ME, limit=20, ctx=city.context, **keys)
     return taken
 
 

@@ -17,6 +17,7 @@ from lamplighter.domain.sessions.crashes import SessionHistory
 from lamplighter.domain.sessions.logins import Login, LoginKey, LoginState
 from lamplighter.domain.sessions.model import SessionName
 from lamplighter.services.beads import changes as beads
+from lamplighter.services.event_operations import LIST, ListEvents
 from lamplighter.store.agents import AgentStart
 from lamplighter.store.engine.db import stamp
 from lamplighter.store.messages import Message
@@ -567,6 +568,15 @@ def test_events_are_found_by_what_they_tell_and_old_ones_go_but_for_the_newest(c
     assert (prune(began, seqs[3]), prune(began + DAY, seqs[0]), prune(began + DAY, seqs[0])) == (0, 1, 0)
     assert (prune(began + DAY, seqs[3]), prune(began + DAY, seqs[3])) == (2, 0)
     assert [one.seq for one in city.read(lambda tx: tx.events.after(0))] == [seqs[3]]
+
+
+@pytest.mark.parametrize(("asked", "found"), [("*", 2), (None, 2), ("x.*", 1), ("x", 0), ("x.y", 1)])
+def test_a_star_asks_for_events_of_every_type_as_where_an_automation_listens(
+    city: City, asked: str | None, found: int
+) -> None:
+    city.emit("x.y")
+    city.emit("z.y")
+    assert len(city.do(LIST, ListEvents(type=asked))) == found
 
 
 # ── what a status shows ───────────────────────────────────────────────────────────────────────────────────────────────

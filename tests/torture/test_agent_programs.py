@@ -1,7 +1,6 @@
 """Every agent program in every mode that its preset offers, and on tmux, started over and over."""
 
 import asyncio
-import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -124,5 +123,5 @@ def mixed(model: ModelServer, *messages: str) -> list[str]:
 def count(model: ModelServer, text: str) -> int:
     """In how many conversations it was said: each begins with a line of its own."""
     begun = re.compile(r"\[town\] mayor \S+ (\S+Z)")
-    requests = [json.dumps(asked.body, ensure_ascii=False) for asked in list(model.asked)]
-    return len({found for request in requests if text in request for found in begun.findall(request)})
+    requests = [asked.whole for asked in list(model.asked) if text in asked.whole]
+    return len({found for request in requests for found in begun.findall(request)})

@@ -52,8 +52,9 @@ def settle(town: Town, counts: dict[str, object]) -> None:
     before = succeeded(town)
     wait_for("it does not go on", lambda: succeeded(town) >= before + 3, seconds=60)
     wait_for("what is over is still told", lambda: town.status().get("problems") == {}, seconds=120)
-    assert town.lamp("pause").returncode == 0
-    wait_for("a run stays under way", lambda: all(run["ended_at"] for run in town.runs()), seconds=30)
+    for name in ("tick", "agent"):  # a pause would hold what is to be tried again, too
+        assert town.lamp("automation", "disable", name).returncode == 0
+    wait_for("a run stays under way", lambda: all(run["ended_at"] for run in town.runs()), seconds=150)
     found, written = town.runs(), lines(town)
     states = Counter(f"{run['automation']} {run['state']} {run['reason']}" for run in found)
     counts |= {"runs": dict(states), "lines": sum(written.values())}

@@ -464,3 +464,10 @@ async def test_what_a_role_may_not_do_is_disabled_with_its_reason_and_refused_wh
                     headers=OWN,
                 )
                 assert (answer.status_code == 403) is locked, (action, answer.status_code, locked)
+
+
+@pytest.mark.parametrize("week", ["9999-12-31", "0001-01-01", "nonsense"])
+async def test_a_week_that_no_calendar_has_is_refused_in_a_sentence(browser: httpx2.AsyncClient, week: str) -> None:
+    found = await browser.get(f"/calendar?week={week}")
+    assert found.status_code == 400
+    assert "too far away" in found.text or "is not a date" in found.text

@@ -10,9 +10,13 @@ import pytest
 from served import Served
 
 from lamplighter.domain.access import owner
+from lamplighter.domain.connections.polling import GITHUB
+from lamplighter.domain.delivery_fields import Provider
 from lamplighter.services.automations import editing
 from lamplighter.services.automations.operations import CREATE, CreateAutomation
 from lamplighter.services.automations.queries import EXPORT, ExportAutomation
+from lamplighter.store.connections import ConnectionRow
+from lamplighter.store.polls import PollRow
 
 OWN = {"Sec-Fetch-Site": "same-origin"}
 EVERYTHING: Mapping[str, Any] = {
@@ -101,6 +105,30 @@ async def test_the_form_of_a_stored_automation_says_the_same_again(browser: http
     assert 'exec = "make"' in after
     assert "cooldown" not in after
     assert "agent" not in after
+
+
+@pytest.mark.parametrize("listed", [["gh", "other"], [], None])
+async def test_the_connections_of_runs_stay_as_they_are_listed(
+    browser: httpx2.AsyncClient, city: Served, listed: list[str] | None
+) -> None:
+    """None listed, and no list, are two things: the first keeps tokens away from its runs."""
+
+    def add(tx: Any) -> None:
+        now = city.opened.clock.now()
+        for name in ("gh", "other"):
+            tx.connections.add(ConnectionRow(name, Provider.GITHUB, "", (), (), (), now, "ada"))
+            tx.polls.add(PollRow(name, "acme/web", GITHUB, "TOKEN", {}, now))
+
+    city.opened.store.transact(add)
+    body: dict[str, Any] = {"name": "uses", "exec": "true", "gate": "manual"}
+    body |= {} if listed is None else {"connections": listed}
+    assert (await browser.post("/api/v1/automations", json=body, headers=city.owner)).status_code == 201
+    said = controls((await browser.get("/automations/uses/edit")).text)
+    assert said["connections"] == {0: "none", 2: "gh, other"}.get(-1 if listed is None else len(listed), "")
+    done = await browser.post("/automations/uses/edit", data=said, headers=OWN)
+    assert done.status_code == 303, done.text
+    kept = (await browser.get("/api/v1/automations/uses", headers=city.owner)).json()
+    assert kept["policies"]["connections"] == listed
 
 
 async def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(

@@ -78,7 +78,7 @@ async def test_a_dismissal_has_a_reason_and_is_undone(browser: httpx2.AsyncClien
     assert (again.id, again.settled_why) == (one.id, None)
     twice = await browser.post(f"/inbox/{one.id}/reopen", data={}, headers=OWN)
     assert twice.status_code == 409
-    assert "was not dismissed" in twice.text
+    assert "is open already" in twice.text
 
 
 async def test_snoozed_until_it_happens_again(browser: httpx2.AsyncClient, city: Served) -> None:

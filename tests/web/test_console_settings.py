@@ -105,10 +105,13 @@ async def test_a_destination_is_tried_and_its_last_answer_shown(browser: httpx2.
 
 async def test_somebody_says_who_they_are_in_slack_on_a_page(browser: httpx2.AsyncClient, city: Served) -> None:
     now = datetime.now(UTC)
-    waiting = Person(TEAM, "U9", None, "link", mark_of("ABCDE12345"), now)
+    waiting = Person(TEAM, "U9", None, "link", mark_of("ABCDE12345"), now, "Ann <Smith>")
     city.opened.store.transact(lambda tx: tx.slack.put_person(waiting))
     page = (await browser.get("/settings/slack/link?code=ABCDE12345")).text
     assert 'value="ABCDE12345"' in page
+    assert f'<strong>Ann &lt;Smith&gt;</strong> <span class="id">U9</span> in {TEAM}' in page
+    assert "That code links nobody" in html.unescape((await browser.get("/settings/slack/link?code=ZZZZZ")).text)
+    assert "was shown to" not in (await browser.get("/settings/slack/link")).text
     assert "Go on only if you were shown it yourself" in page
     done = await browser.post("/settings/slack/link", data={"code": "ABCDE12345"}, headers=OWN, follow_redirects=True)
     assert f"In {TEAM} you are U9." in html.unescape(done.text)
@@ -149,6 +152,15 @@ async def test_slack_is_shown_with_its_channels_and_tried(
     page = html.unescape((await browser.get("/settings")).text)  # what was said once is gone, the reason is kept
     assert "Slack refused auth.test: token_revoked" in page
     assert BOT_TOKEN not in page
+
+    def unstreamed(tx: Tx) -> None:
+        tx.slack.scoped(TEAM, "chat:write")
+        tx.slack.unstreamed(TEAM, "missing_scope", now)
+
+    city.opened.store.transact(unstreamed)
+    page = html.unescape((await browser.get("/settings")).text)
+    assert "lacks app_mentions:read, assistant:write" in page
+    assert "answers are not streamed: missing_scope" in page
     [told] = (await city.call("GET", "/api/v1/slack", headers=city.owner)).json()["data"]
     assert (told["connected"], told["conversations"]) == (True, {"C0123456789": 1})
     city.opened.store.transact(lambda tx: tx.slack.looked(TEAM, 2, now - timedelta(minutes=3)))

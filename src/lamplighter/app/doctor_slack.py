@@ -27,6 +27,21 @@ def slack(city: OpenCity, _fix: bool) -> Iterator[Finding]:  # noqa: FBT001  one
                 f"Conversations in {one.name} ({one.team}) name configurations that are not there: {', '.join(gone)}."
             )
             yield Finding(CHECK, Level.PROBLEM, told, "Make them, or install the app again with others.")
+        yield from _lacks(one)
+
+
+def _lacks(one: InstallationView) -> Iterator[Finding]:
+    """What keeps conversations from being as they could be: they go on, with what Slack lets the app do."""
+    mend = f"Bring the app up to `lamp slack manifest`, install it to the workspace, then `lamp slack test {one.team}`."
+    if one.lacks:
+        yield Finding(CHECK, Level.NOTE, f"The app in {one.name} lacks scopes: {', '.join(one.lacks)}.", mend)
+    elif one.lacks is None:
+        told = f"Slack was not asked yet what the app in {one.name} may do."
+        yield Finding(CHECK, Level.NOTE, told, f"`lamp slack test {one.team}` asks.")
+    if one.unstreamed:
+        told = f"Answers in {one.name} are told by messages that are edited: Slack refused to stream one"
+        told += f" ({one.unstreamed})."
+        yield Finding(CHECK, Level.NOTE, told, mend)
 
 
 def _not_connected(one: InstallationView) -> Finding:

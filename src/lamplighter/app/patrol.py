@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lamplighter.adapters.files.workshop import FileWorkshop
 from lamplighter.adapters.processes.pool_check import ShellPoolCheck
+from lamplighter.adapters.processes.table import booted_at
 from lamplighter.app.beads import bead_provider
 from lamplighter.app.fronts import with_fronts
 from lamplighter.app.open_beads import bead_store
@@ -51,7 +52,7 @@ async def build_patrol(
         check=ShellPoolCheck(around, secrets=secrets),
         patrol_history=patrol_history,
     )
-    patrol.executor.secrets = secrets
+    patrol.executor.secrets, patrol.executor.booted_at = secrets, booted_at()
     stack.push_async_callback(patrol.close)
     return PatrolParts(patrol, provider, patrol_history)
 

@@ -34,7 +34,7 @@ config = Subject(
 
 
 @config.command("check")
-@click.option("--strict", is_flag=True, help="Notes count as problems.")
+@click.option("--strict", is_flag=True, help="Notes count as problems, but for those about settings that are not used.")
 @carries_out("config.check")
 def check(strict: bool) -> None:  # noqa: FBT001  click passes flags by name
     """Whether the configuration is right; every problem at once, each with file, key and line."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lamplighter.services.slack.installing import (
         InstallationView,
         Manifest,
+        SlackAsked,
         SlackLinked,
         SlackRemoved,
         SlackTested,
@@ -32,12 +33,14 @@ def _manifest(found: "Manifest", _ask: Any) -> None:
 def _installations(found: "list[InstallationView]", _ask: Any) -> None:
     rows = [
         to_json(one)
+        | {"lacks": ", ".join(one.lacks or ()), "unstreamed": one.unstreamed or ""}
         | {"ways": ", ".join(one.ways) or "none", "people": len(one.people), "preset": one.preset}
         | {"heard_at": one.heard_at, "installed_at": one.installed_at, "connected": one.connected}
         for one in found
     ]
     columns = {
         "TEAM": Col("team", "word"), "NAME": "name", "REACHED BY": Col("ways", "word"), "CONNECTED": "connected",
+        "NOT STREAMED": Col("unstreamed", "word", spare=5), "LACKS": Col("lacks", "word", spare=6),
         "LAST EVENT": Col("heard_at", "when", spare=1), "PRESET": "preset", "PEOPLE": Col("people", spare=2),
         "SINCE": Col("installed_at", "when", spare=3), "BY": Col("installed_by", spare=4),
     }  # fmt: skip
@@ -46,6 +49,13 @@ def _installations(found: "list[InstallationView]", _ask: Any) -> None:
 
 def _tested(one: "SlackTested", _ask: Any) -> None:
     click.echo(f"Slack knows the app in {one.name} ({one.team}) as {one.bot_user}.")
+    if one.lacks:
+        click.echo(f"It lacks scopes of `lamp slack manifest`: {', '.join(one.lacks)}.")
+
+
+def _asked_for(one: "SlackAsked", _ask: Any) -> None:
+    called = f"{one.name} ({one.person})" if one.name else one.person
+    click.echo(f"It was shown to {called} in {one.workspace or one.team}.")
 
 
 def _removed(one: "SlackRemoved", _ask: Any) -> None:
@@ -59,7 +69,14 @@ def _linked(one: "SlackLinked", _ask: Any) -> None:
 slack = Subject(
     "slack",
     "Apps of your own in Slack's workspaces.",
-    {"manifest": _manifest, "list": _installations, "test": _tested, "remove": _removed, "link": _linked},
+    {
+        "manifest": _manifest,
+        "list": _installations,
+        "test": _tested,
+        "remove": _removed,
+        "who": _asked_for,
+        "link": _linked,
+    },
 )
 
 

@@ -19,6 +19,13 @@ _BY_KIND: Mapping[Kind, type[LampError]] = {
     Kind.GONE: Unavailable,
     Kind.NO: LampError,
 }
+_KIND_BY_STATUS: Mapping[int, Kind] = {
+    400: Kind.USAGE,
+    404: Kind.NOT_FOUND,
+    409: Kind.CONFLICT,
+    413: Kind.USAGE,
+    422: Kind.USAGE,
+}
 _KEYS = ("type", "title", "detail", "hint", "status")
 SHOW_TOKEN = "Show one that holds: --token-file, LAMP_TOKEN or `lamp context add`; `lamp token create` makes one."  # noqa: S105
 
@@ -58,8 +65,8 @@ def told_error(problem: Mapping[str, Any]) -> LampError:
     status = problem["status"]
     try:
         kind = Kind(problem["type"])
-    except ValueError:  # a bug of the city, or a kind that only a newer one has
-        kind = Kind.USAGE if status == 413 else Kind.UNAVAILABLE
+    except ValueError:  # the cause of a refused completion, a bug of the city, or a kind that only a newer one has
+        kind = _KIND_BY_STATUS.get(status, Kind.UNAVAILABLE)
     base = _BY_STATUS.get(status, _BY_KIND[kind])
     made: Any = type(str(problem["title"]).replace(" ", ""), (base,), {"kind": kind})
     error: LampError = made.__new__(made)

@@ -53,7 +53,7 @@ def asked(operation: Operation[Any, Any], ask: Any, *, key: str | None = None) -
     """`key` makes sure that what is asked for twice is done once. Raises NotOverHttp, UsageError."""
     http = _route(operation)
     kind = operation.request if operation.reads is None else operation.fields_of
-    values: dict[str, Any] = to_json(ask)
+    values: dict[str, Any] = to_json(ask) if operation.writes is None else dict(operation.writes(ask))
     keys = {one.name: key_of(one) for one in fields(kind)}
     path = ROOT + re.sub(r"{(\w+)}", lambda found: _segment(values, found[1], keys, operation), http.path)
     headers = {} if http.status != 204 else {"Prefer": REPRESENTATION}

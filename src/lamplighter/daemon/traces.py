@@ -10,7 +10,7 @@ from lamplighter.daemon.ticks import Waker
 from lamplighter.domain.city.model import City
 from lamplighter.domain.events import TOPIC as EVENTS
 from lamplighter.domain.runs import tracing
-from lamplighter.domain.runs.spans import Recorded, spans_of
+from lamplighter.domain.runs.spans import Recorded, Span, spans_of
 from lamplighter.kit import log
 from lamplighter.kit.backoff import doubling
 from lamplighter.kit.clock import Clock
@@ -42,6 +42,7 @@ class Traces:
     _failures: int = 0
     _not_before: float = 0.0
     _waits: bool = False
+    """Whether something is to be reported soon, though no event comes."""
 
     def listen(self, waker: Waker) -> None:
         waker.watch((EVENTS,), self.wake.set, self)
@@ -74,6 +75,8 @@ class Traces:
                 count += len(found.runs)
                 if found.missed:
                     log.get().warning("traces.too_old", runs=found.missed)
+            else:
+                self._waits = True  # there may be more
         except Fenced:
             raise
         except LampError as error:
@@ -87,7 +90,7 @@ class Traces:
         if not runs:
             return
         try:
-            await self.sink.send([span for run in runs for span in spans_of(run)])
+            await self.sink.send([span for run in runs for span in _spans(run)])
             crash_point(CrashPoint.TRACES_AFTER_SEND)
         except SpansRefused as error:
             if len(runs) == 1:
@@ -108,6 +111,14 @@ class Traces:
         if self.problem is not None:
             log.get().info("traces.works", address=self.sink.address)
         self.problem, self.hint, self._failures, self._not_before = None, "", 0, 0.0
+
+
+def _spans(run: Recorded) -> list[Span]:
+    try:
+        return spans_of(run)
+    except Exception as error:  # noqa: BLE001  one run's record must not keep the others from being reported
+        log.get().error("traces.not_made", run=run.run.id, exc_info=error)
+        return []
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,10 @@ class Method(StrEnum):
     ADD_REACTION = "reactions.add"
     REMOVE_REACTION = "reactions.remove"
     USER = "users.info"
+    START_STREAM = "chat.startStream"
+    APPEND_STREAM = "chat.appendStream"
+    STOP_STREAM = "chat.stopStream"
+    SET_STATUS = "agents.sessions.setStatus"
 
 
 class SlackRefused(NotTaken):
@@ -68,11 +72,18 @@ class SlackCalls(Protocol):
         ...
 
     async def call(self, method: str, token: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer. Raises SlackRefused, SlackLimited, and Unavailable if it is not known whether it was taken."""
+        """The answer; that of `auth.test` has the app's scopes besides, with commas between them, if Slack told them.
+
+        Raises SlackRefused, SlackLimited, and Unavailable if it is not known whether it was taken.
+        """
         ...
 
-    async def fetch(self, url: str, token: str, *, most: int) -> bytes:
-        """A file that was sent along, of at most so many bytes. The token is shown to Slack alone. Raises NotTaken."""
+    async def fetch(self, url: str, token: str, *, most: int, size: int = 0) -> bytes:
+        """A file that was sent along, of at most so many bytes. The token is shown to Slack alone.
+
+        `size` is how many it should have, 0 where that is not known: by it a web page that was sent is told from the
+        one by which Slack asks to sign in. Raises NotTaken.
+        """
         ...
 
 

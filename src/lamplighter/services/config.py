@@ -47,7 +47,7 @@ class SettingView:
 class CheckConfig:
     """Whether the configuration is right; every problem at once, each with file, key and line."""
 
-    strict: bool = given("Notes count as problems.", default=False)
+    strict: bool = given("Notes count as problems, but for those about settings that are not used.", default=False)
 
 
 @record

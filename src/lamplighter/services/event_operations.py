@@ -129,7 +129,8 @@ def _check_payload(payload: Any) -> None:
 
 
 def _filter(ask: ListEvents | TailEvents, now: datetime) -> EventFilter:
-    return EventFilter(ask.type, ask.actor, ask.subject, _since(ask.since, now), ask.after or 0)
+    wanted = None if ask.type == "*" else ask.type
+    return EventFilter(wanted, ask.actor, ask.subject, _since(ask.since, now), ask.after or 0)
 
 
 def _since(text: str | None, now: datetime) -> datetime | None:

@@ -8,6 +8,7 @@ from lamplighter.domain.events import Event
 from lamplighter.domain.sessions.actions import AgentState
 from lamplighter.kit import log
 from lamplighter.kit.errors import LampError
+from lamplighter.services import outbox
 from lamplighter.services.agents.seen import agents_of
 from lamplighter.store.tx import Tx
 
@@ -111,7 +112,7 @@ def _after(tx: Tx, cursor: int) -> list[Event]:
 
 
 def _taken(tx: Tx, now: datetime) -> Measured:
-    oldest, due = tx.outbox.next_due_at(), tx.triggers.next_due_at()
+    oldest, due = outbox.next_due_at(tx), tx.triggers.next_due_at()
     city = tx.summary.city()
     return Measured(
         tx.summary.active_runs(),

@@ -118,6 +118,8 @@ class Operation(Generic[Q, A]):
     """The fields of the request as surfaces show them, where `reads` makes the request itself."""
     reads: Callable[[Mapping[str, Any]], Any] | None = None
     """Makes the request from JSON, where its checks say more than types can."""
+    writes: Callable[[Any], Mapping[str, Any]] | None = None
+    """The JSON that `reads` makes the request from; None where that is the request's own fields."""
     version: "Callable[..., str] | None" = None
     """`version(tx, ask, lock=…)` tells the version of what the request names; with `lock` it stays so until the commit.
     Raises NotFound."""

@@ -4,8 +4,10 @@ from collections.abc import Collection
 from datetime import datetime
 
 from lamplighter.domain.delivery.outbox import (
+    BEGIN_WORK,
     HUNG_AFTER,
     Item,
+    ItemKind,
     ItemState,
     NotClaimed,
     after_failure,
@@ -32,16 +34,18 @@ RECOVER_AT_ONCE = 200
 def claim_due(
     tx: Tx, owner: str, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None
 ) -> list[Item]:
-    """Claim the longest due items for `owner`, except those another process is claiming; none in a paused city."""
+    """Claim the longest due items for `owner`, except those another process is claiming."""
     return [claimed(tx, item, owner, now) for item in due(tx, now, limit=limit, run=run, reach=reach)]
 
 
 def due(tx: Tx, now: datetime, *, limit: int, run: str | None, reach: Reach | None) -> list[Item]:
-    """The longest due items, locked; none while the city is paused."""
+    """The longest due items, locked; while the city is paused, none that begins work."""
+    return tx.outbox.due(now, limit=limit, run=run, reach=reach, without=held_by_pause(tx))
+
+
+def held_by_pause(tx: Tx) -> frozenset[ItemKind]:
     city = tx.cities.find()
-    if city is not None and city.paused_at is not None:
-        return []
-    return tx.outbox.due(now, limit=limit, run=run, reach=reach)
+    return frozenset() if city is None or city.paused_at is None else BEGIN_WORK
 
 
 def claimed(tx: Tx, item: Item, owner: str, now: datetime) -> Item:
@@ -51,7 +55,8 @@ def claimed(tx: Tx, item: Item, owner: str, now: datetime) -> Item:
 
 
 def next_due_at(tx: Tx, *, reach: Reach | None = None) -> datetime | None:
-    return tx.outbox.next_due_at(reach=reach)
+    """When the next item is due that may be taken then."""
+    return tx.outbox.next_due_at(reach=reach, without=held_by_pause(tx))
 
 
 def done(tx: Tx, item: Item, now: datetime) -> None:
@@ -60,10 +65,13 @@ def done(tx: Tx, item: Item, now: datetime) -> None:
     tx.outbox.swap(before, settle(before, item.claims), now=now)
 
 
-def later(tx: Tx, item: Item, until: datetime, now: datetime) -> None:
-    """Make the item pending until `until`, without counting an attempt. Raises NotClaimed."""
+def later(tx: Tx, item: Item, until: datetime, now: datetime, *, afresh: bool = False) -> None:
+    """Make the item pending until `until`, without counting an attempt; afresh, it goes on with its next part.
+
+    Raises NotClaimed.
+    """
     before = mine(tx, item)
-    tx.outbox.swap(before, put_off(before, item.claims, until), now=now)
+    tx.outbox.swap(before, put_off(before, item.claims, until, afresh=afresh), now=now)
 
 
 def failed(tx: Tx, item: Item, error: str, *, permanent: bool, ctx: Context) -> Item:

@@ -131,7 +131,7 @@ class ShowCost:
 
     by: By = given("What to add up by: day, automation or model.", default=By.DAY)
     days: int = given("How many days, today included.", default=14, least=1, most=MOST_DAYS)
-    automation: str | None = given("Only the runs of this automation.", default=None)
+    automation: str | None = given("Only the runs of this automation.", default=None, names="automation")
 
 
 @record
@@ -205,7 +205,9 @@ def show_cost(tx: Tx, ask: ShowCost, ctx: Context) -> CostView:
 class ShowStrip:
     """How the runs of the last days ended: for each automation and day, how many with which outcome."""
 
-    name: str | None = given("Only this automation; NAME:rig:RIG for one of a rig.", default=None, positional=True)
+    name: str | None = given(
+        "Only this automation; NAME:rig:RIG for one of a rig.", default=None, positional=True, names="automation"
+    )
     days: int = given("How many days, today included.", default=14, least=1, most=MOST_DAYS)
     among: Sequence[str] = given("Only these automations; every one is answered, also without runs.", default=())
 

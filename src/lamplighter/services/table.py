@@ -89,6 +89,7 @@ TABLE = {
     "slack.list": "slack.installing:LIST",
     "slack.test": "slack.installing:TEST",
     "slack.remove": "slack.installing:REMOVE",
+    "slack.who": "slack.installing:WHO",
     "slack.link": "slack.installing:LINK",
     "connection.create": "connections:CREATE",
     "connection.list": "connections:LIST",

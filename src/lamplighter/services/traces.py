@@ -22,6 +22,8 @@ from lamplighter.store.tx import Tx
 
 AT_ONCE = 500
 RUNS_AT_ONCE = 50
+SAID_AT_ONCE = 5000
+"""So many entries of transcripts are enough for one look, which reads those of one run whole."""
 LAST_WORDS = timedelta(seconds=30)
 """So long after a run's end its session may still write; it is reported when that has ended, or then."""
 KEPT = timedelta(days=1)
@@ -55,7 +57,7 @@ def next_ended(tx: Tx, *, now: datetime, public_url: str = "", city: str = "") -
     ends = {event.seq: str(run_of(event)) for event in events if _tells_end(event)}
     rows = tx.runs.some(ends.values()) if ends else {}
     found: list[Recorded] = []
-    after, missed = before, 0
+    after, missed, said = before, 0, 0
     for event in events:
         row = rows.get(ends.get(event.seq, ""))
         if row is not None and event.at < now - KEPT:
@@ -67,7 +69,10 @@ def next_ended(tx: Tx, *, now: datetime, public_url: str = "", city: str = "") -
             if _may_say_more(sessions, event.at, now):
                 return Ended(found, before, after, missed, waits=True)
             found.append(_recorded(tx, row, sessions, public_url, city))
+            said += sum(len(one.said) for one in found[-1].sessions)
         after = event.seq
+        if said >= SAID_AT_ONCE:
+            break
     return Ended(found, before, after, missed)
 
 

@@ -1,6 +1,7 @@
 """The outbox: durable instructions. Processes claim them in batches; every later write names the claim it relies on."""
 
 import json
+from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
@@ -94,16 +95,26 @@ class Outbox:
         params |= {"run": item.payload.get("run"), "needs": need_of(item.kind, item.payload)}
         self._db.write(INSERT, self._city, params | {"payload": as_json(item.payload)})
 
-    def due(self, now: datetime, *, limit: int, run: str | None = None, reach: Reach | None = None) -> list[Item]:
-        """Pending items that are due, the longest due first, locked; only those of `run` and within `reach`, if set."""
-        where, params = _within(reach)
+    def due(
+        self,
+        now: datetime,
+        *,
+        limit: int,
+        run: str | None = None,
+        reach: Reach | None = None,
+        without: Collection[str] = (),
+    ) -> list[Item]:
+        """Pending items that are due, the longest due first, locked; only those of `run` and within `reach`, if set,
+        and none of the kinds `without`.
+        """
+        where, params = _within(reach, without)
         params |= {"now": stamp(now), "limit": limit}
         if run is not None:
             where, params = where + " AND run_id = :run", params | {"run": run}
         return self._many(DUE.replace("{where}", where), params)
 
-    def next_due_at(self, *, reach: Reach | None = None) -> datetime | None:
-        where, params = _within(reach)
+    def next_due_at(self, *, reach: Reach | None = None, without: Collection[str] = ()) -> datetime | None:
+        where, params = _within(reach, without)
         row = self._db.row(NEXT_DUE.replace("{where}", where), params | {"city": self._city})
         return None if row is None else instant(row["due_at"])
 
@@ -172,15 +183,19 @@ class Outbox:
         return [_item(row) for row in self._db.rows(sql, params | {"city": self._city})]
 
 
-def _within(reach: Reach | None) -> tuple[str, dict[str, object]]:
-    """The condition for items that a process may take; without `reach`, where only one process could take them, all."""
-    if reach is None:
-        return "", {}
-    where = "AND (needs IS NULL OR needs {any:needs})"
-    params: dict[str, object] = {"needs": json.dumps(reach.needs)}
-    if not reach.left_out:
-        return where, params
-    return f"{where} AND NOT kind {{any:left_out}}", params | {"left_out": json.dumps(sorted(reach.left_out))}
+def _within(reach: Reach | None, without: Collection[str] = ()) -> tuple[str, dict[str, object]]:
+    """The condition for items that a process may take; without `reach`, where only one process could take them, all
+    but those of the kinds `without`.
+    """
+    where, params = [], dict[str, object]()
+    if reach is not None:
+        where.append("AND (needs IS NULL OR needs {any:needs})")
+        params["needs"] = json.dumps(reach.needs)
+    left_out = {*without, *(reach.left_out if reach is not None else ())}
+    if left_out:
+        where.append("AND NOT kind {any:left_out}")
+        params["left_out"] = json.dumps(sorted(left_out))
+    return " ".join(where), params
 
 
 def _standing(row: Row) -> Standing:

@@ -29,11 +29,16 @@ class Installation:
     installed_by: str
     configurations: str = "[]"
     """Names of those in which its conversations may work, as JSON; the only one, or one that is chosen."""
+    scopes: str = ""
+    """What the app may do, with commas between, as Slack said last; empty where it did not say."""
 
 
 @record
 class Person:
-    """A user of Slack. `how` is `email` or `link`; one without a member waits to be linked by the code."""
+    """A user of Slack. `how` is `email` or `link`; one without a member waits to be linked by the code.
+
+    `name` is what they are called there, as far as Slack was asked.
+    """
 
     team: str
     person: str
@@ -41,6 +46,7 @@ class Person:
     how: str
     code: str | None
     changed_at: datetime
+    name: str = ""
 
 
 @record
@@ -51,7 +57,8 @@ class Thread:
     `message` is the message that is being edited, empty for none, and `said` its text. `marked` are the messages
     that show that somebody works on them. `others` says that more than one person has spoken there. While it
     `is_followed`, the outbox item `follower` tells on. `doing` is what the message shows beside its text of what is
-    being done; empty where it shows nothing of the kind. Without `started_by` nobody has spoken there yet.
+    being done; empty where it shows nothing of the kind. Without `started_by` nobody has spoken there yet. `stream`
+    says how the message is streamed, as JSON; empty where it is not.
     """
 
     id: str
@@ -70,6 +77,7 @@ class Thread:
     is_followed: int = 0
     doing: str = ""
     follower: str = ""
+    stream: str = ""
 
 
 @record
@@ -86,7 +94,10 @@ class Early:
 
 @record
 class Contact:
-    """When a workspace last told something, how many sockets were open at `looked_at`, and what last failed."""
+    """When a workspace last told something, how many sockets were open at `looked_at`, and what last failed.
+
+    `unstreamed` is why Slack last refused to have an answer streamed; empty since it has taken one.
+    """
 
     team: str
     heard_at: datetime | None = None
@@ -94,6 +105,8 @@ class Contact:
     looked_at: datetime | None = None
     error: str = ""
     failed_at: datetime | None = None
+    unstreamed: str = ""
+    unstreamed_at: datetime | None = None
 
 
 INSTALLATIONS, PEOPLE, THREADS, EARLY = Table(Installation), Table(Person), Table(Thread), Table(Early)
@@ -134,18 +147,21 @@ FOLLOWED_IN = f"""
     WHERE city_id = :city AND team = :team AND channel = :channel AND is_followed = 1"""
 CHANGING = (
     "started_by", "others", "run", "session", "number", "message", "said", "marked", "is_followed", "doing", "follower",
+    "stream",
 )  # fmt: skip
 SAVE_THREAD = f"UPDATE slack_threads SET {THREADS.assigned(*CHANGING)} WHERE city_id = :city AND id = :id"
 # the index slack_threads_of_run serves this
 DELETE_OF_RUNS = "DELETE FROM slack_threads WHERE city_id = :city AND run {any:ids}"
 # the primary key serves these
-PUT_CONTACT = """
-    INSERT INTO slack_contacts (city_id, team, heard_at, sockets, looked_at, error, failed_at)
-    VALUES (:city, :team, :heard_at, :sockets, :looked_at, :error, :failed_at)
+PUT_CONTACT = f"""
+    INSERT INTO slack_contacts (city_id, {CONTACTS.listed()}) VALUES (:city, {CONTACTS.given()})
     ON CONFLICT (city_id, team) DO UPDATE SET """
 CAME = f"{PUT_CONTACT} heard_at = excluded.heard_at"
 LOOKED = f"{PUT_CONTACT} sockets = excluded.sockets, looked_at = excluded.looked_at"
 FAILED = f"{PUT_CONTACT} error = excluded.error, failed_at = excluded.failed_at"
+UNSTREAMED = f"{PUT_CONTACT} unstreamed = excluded.unstreamed, unstreamed_at = excluded.unstreamed_at"
+SCOPED = "UPDATE slack_installations SET scopes = :scopes WHERE city_id = :city AND team = :team"
+CONTACT = f"SELECT {CONTACTS.listed()} FROM slack_contacts WHERE city_id = :city AND team = :team"
 CONTACTS_ALL = f"SELECT {CONTACTS.listed()} FROM slack_contacts WHERE city_id = :city ORDER BY team"
 FORGET_CONTACT = "DELETE FROM slack_contacts WHERE city_id = :city AND team = :team"
 # the index slack_threads_once serves this
@@ -203,6 +219,19 @@ class Slack:
 
     def failed(self, team: str, error: str, now: datetime) -> None:
         self._db.execute(FAILED, _contact(Contact(team, error=error, failed_at=now)) | {"city": self._city})
+
+    def unstreamed(self, team: str, why: str, now: datetime) -> None:
+        """Slack refused to have an answer streamed; without a reason it has taken one."""
+        row = Contact(team, unstreamed=why, unstreamed_at=now if why else None)
+        self._db.execute(UNSTREAMED, _contact(row) | {"city": self._city})
+
+    def scoped(self, team: str, scopes: str) -> None:
+        """What the app may do there, as Slack says."""
+        self._db.execute(SCOPED, {"city": self._city, "team": team, "scopes": scopes})
+
+    def contact(self, team: str) -> Contact:
+        row = self._db.row(CONTACT, {"city": self._city, "team": team})
+        return Contact(team) if row is None else CONTACTS.read(row)
 
     def contacts(self) -> list[Contact]:
         return [CONTACTS.read(row) for row in self._db.rows(CONTACTS_ALL, {"city": self._city})]

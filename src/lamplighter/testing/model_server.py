@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -53,6 +54,11 @@ class Asked:
     results: int
     body: Mapping[str, Any]
     headers: Mapping[str, str]
+
+    @cached_property
+    def whole(self) -> str:
+        """The body as text, with every letter as it is; written once, for a test may search it over and over."""
+        return json.dumps(self.body, ensure_ascii=False)
 
 
 class ModelServer:
@@ -106,8 +112,7 @@ class ModelServer:
         return CallTool("tool_call", {"name": called, "arguments": at_hand.arguments})
 
     def _script(self, asked: Asked) -> tuple[Step, ...]:
-        whole = json.dumps(asked.body) if self.by_text else ""
-        return next((script for text, script in self.by_text.items() if text in whole), self.script)
+        return next((script for text, script in self.by_text.items() if text in asked.whole), self.script)
 
     def heard(self, asked: Asked) -> None:
         self.asked.append(asked)

@@ -21,7 +21,8 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from lamplighter.testing.slack_shapes import APP, APP_TOKEN, BOT_TOKEN
-from lamplighter.testing.slack_workspace import METHODS, SlackError, SlackWorkspace
+from lamplighter.testing.slack_streams import SlackError
+from lamplighter.testing.slack_workspace import METHODS, SlackWorkspace
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,8 @@ async def _call(server: SlackServer, request: Request) -> Response:
             answer = {"ok": False, "error": str(error)}
         server.calls.append(Called(method, args, ok=answer["ok"]))
         server.came.notify_all()
-    return _Nothing() if isinstance(trouble, Lost) else JSONResponse(answer)
+    headers = {"x-oauth-scopes": ",".join(server.scopes)}
+    return _Nothing() if isinstance(trouble, Lost) else JSONResponse(answer, headers=headers)
 
 
 class _Nothing(Response):
@@ -217,7 +219,7 @@ async def _args(request: Request) -> dict[str, Any]:
         return found
     args: dict[str, Any] = {key: values[0] for key, values in parse_qs(body.decode()).items()}
     args |= dict(request.query_params)
-    for key in ("blocks", "metadata"):
+    for key in ("blocks", "metadata", "chunks"):
         if isinstance(args.get(key), str):
             args[key] = json.loads(args[key])
     return args
@@ -283,7 +285,8 @@ def slack_server() -> Iterator[SlackServer]:
     async def stored(request: Request) -> Response:
         if "authorization" in request.headers:
             return Response(status_code=400)
-        return Response(server.files[request.path_params["key"]], media_type="image/png")
+        key = request.path_params["key"]
+        return Response(server.files[key], media_type=server.kinds[key])
 
     app = Starlette(
         routes=[

@@ -10,6 +10,10 @@ from urllib.parse import urlencode
 
 TEAM, APP, BOT_USER, BOT_ID = "T0CITY", "A0LAMP", "U0LAMP", "B0LAMP"
 BOT_TOKEN, APP_TOKEN = "xoxb-1-secret-of-the-bot", "xapp-1-secret-of-the-app"
+SCOPES = (
+    "app_mentions:read", "assistant:write", "channels:history", "chat:write", "files:read", "groups:history",
+    "im:history", "im:write", "reactions:read", "reactions:write", "users:read", "users:read.email",
+)  # fmt: skip
 SIGNING_SECRET = "0123456789abcdef0123456789abcdef"  # noqa: S105
 
 

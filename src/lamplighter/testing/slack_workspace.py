@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamplighter.testing.slack_shapes import APP, BOT_ID, BOT_USER, TEAM
+from lamplighter.testing import slack_streams as streams
+from lamplighter.testing.slack_shapes import APP, BOT_ID, BOT_USER, SCOPES, TEAM
+from lamplighter.testing.slack_streams import SlackError
 
 MOST_TEXT = 40_000
 MOST_BLOCKS = 50
@@ -20,6 +22,12 @@ class SlackWorkspace:
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
     ephemeral: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    streams: bool = False
+    """Whether answers may be streamed; if not, that is refused as it is to an app of former times."""
+    scopes: tuple[str, ...] = SCOPES
+    sessions: dict[tuple[str, str], str] = field(default_factory=dict)
+    """What is shown of the agent's work in a thread, by channel and thread."""
     _last: int = 0
 
     def texts(self, channel: str) -> list[str]:
@@ -33,20 +41,30 @@ class SlackWorkspace:
         self.messages.setdefault(channel, []).append(said)
         return said | {"channel": channel}
 
-    def upload(self, name: str, data: bytes) -> dict[str, Any]:
+    def streaming(self, channel: str) -> list[dict[str, Any]]:
+        """The streams that are under way."""
+        return [one for one in self.messages.get(channel, ()) if one.get("streaming_state") == streams.GOING]
+
+    def end_streams(self, channel: str, *, by_user: str = "") -> dict[str, Any]:
+        """Slack ends the streams under way, after a while or because somebody presses its Stop; what it then tells."""
+        ended = self.streaming(channel)
+        for one in ended:
+            one["streaming_state"] = streams.BY_USER if by_user else streams.EXPIRED
+        told = [one["ts"] for one in ended]
+        thread = ended[0]["thread_ts"] if ended else ""
+        return {"type": "agent_session_stopped", "channel": channel, "user": by_user, "thread_ts": thread,
+                "streaming_message_ts": told, "event_ts": self.stamp()}  # fmt: skip
+
+    def upload(self, name: str, data: bytes, *, kind: str = "image/png") -> dict[str, Any]:
         """Somebody gives it a file; returns it, as events tell of it."""
         key = f"F{len(self.files)}"
-        self.files[key] = data
-        return {"id": key, "name": name, "mimetype": "image/png", "size": len(data),
+        self.files[key], self.kinds[key] = data, kind
+        return {"id": key, "name": name, "mimetype": kind, "size": len(data),
                 "url_private_download": f"{self.url}/files/{key}"}  # fmt: skip
 
     def stamp(self) -> str:
         self._last = max(self._last + 1, time.time_ns() // 1000)
         return f"{self._last // 1_000_000}.{self._last % 1_000_000:06d}"
-
-
-class SlackError(Exception):
-    """`ok: false` with this error."""
 
 
 def _auth_test(city: SlackWorkspace, _args: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +89,8 @@ def _update(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
     found = _message(city, args, "ts")
     if found.get("bot_id") != BOT_ID:
         raise SlackError("cant_update_message")
+    if found.get("streaming_state") == streams.GOING:
+        raise SlackError("streaming_state_conflict")
     found |= {key: args[key] for key in ("text", "blocks", "metadata") if key in args}
     found["edited"] = {"user": BOT_USER, "ts": city.stamp()}
     return {"channel": args["channel"], "ts": args["ts"], "text": found["text"], "message": found}
@@ -78,10 +98,63 @@ def _update(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _delete(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
     found = _message(city, args, "ts")
-    if found.get("bot_id") != BOT_ID:
+    if found.get("bot_id") != BOT_ID or found.get("streaming_state") == streams.GOING:
         raise SlackError("cant_delete_message")
     city.messages[str(args["channel"])].remove(found)
     return {"channel": args["channel"], "ts": args["ts"]}
+
+
+def _start_stream(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
+    if not city.streams:
+        raise SlackError("unknown_method")
+    channel = _channel(city, args)
+    streams.check_start(args, city.users)
+    if not any(one["ts"] == args["thread_ts"] for one in city.messages[channel]):
+        raise SlackError("invalid_thread_ts")
+    said: dict[str, Any] = {
+        "type": "message", "user": BOT_USER, "bot_id": BOT_ID, "app_id": APP, "team": TEAM, "text": "", "streams": "",
+        "thread_ts": args["thread_ts"], "streaming_state": streams.GOING, "ts": city.stamp(),
+        "blocks": [{"type": "plan", "title": "Thinking", "tasks": []}],
+    }  # fmt: skip
+    streams.add(said, args)
+    city.messages[channel].append(said)
+    return {"channel": channel, "ts": said["ts"]}
+
+
+def _append_stream(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
+    found = _message(city, args, "ts")
+    streams.going(found)
+    if not args.get("chunks") and not args.get("markdown_text"):
+        raise SlackError("no_text")
+    streams.add(found, args)
+    return {"channel": args["channel"], "ts": args["ts"]}
+
+
+def _stop_stream(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
+    found = _message(city, args, "ts")
+    streams.going(found)
+    if not _sound(args.get("blocks", [])):
+        raise SlackError("invalid_blocks")
+    streams.add(found, args)
+    if args.get("session_status"):
+        _set_status(city, {"channel_id": args["channel"], "thread_ts": found["thread_ts"],
+                           "status": args["session_status"]})  # fmt: skip
+    found["streaming_state"] = streams.OVER
+    found["blocks"] += args.get("blocks", [])
+    found |= {key: args[key] for key in ("metadata",) if key in args}
+    return {"channel": args["channel"], "ts": args["ts"], "message": found}
+
+
+def _set_status(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
+    if "assistant:write" not in city.scopes:
+        raise SlackError("missing_scope")
+    if args.get("status") not in streams.SESSIONS or not args.get("thread_ts"):
+        raise SlackError("invalid_arguments")
+    if len(str(args.get("title", ""))) > 200:
+        raise SlackError("invalid_arguments")
+    channel = _channel(city, {"channel": args.get("channel_id")})
+    city.sessions[channel, args["thread_ts"]] = args["status"]
+    return {"status": args["status"]}
 
 
 def _ephemeral(city: SlackWorkspace, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,7 +227,8 @@ METHODS: Mapping[str, Callable[[SlackWorkspace, Mapping[str, Any]], dict[str, An
     "chat.delete": _delete, "chat.postEphemeral": _ephemeral,
     "conversations.history": _history, "conversations.replies": _replies, "conversations.open": _open_dm,
     "reactions.add": _react, "reactions.remove": _unreact, "users.info": _user,
-    "apps.connections.open": _open_socket,
+    "apps.connections.open": _open_socket, "agents.sessions.setStatus": _set_status,
+    "chat.startStream": _start_stream, "chat.appendStream": _append_stream, "chat.stopStream": _stop_stream,
 }  # fmt: skip
 
 

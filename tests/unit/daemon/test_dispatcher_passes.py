@@ -13,7 +13,7 @@ from lamplighter.daemon.pipeline.dispatcher import CLAIM_AT_ONCE, HELD_BACK, HUN
 from lamplighter.domain.delivery.outbox import Item
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.services import outbox
-from lamplighter.services.runs import review
+from lamplighter.services.runs import due, review
 from lamplighter.services.runs.starting import Taken
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.testing.clock import FakeClock
@@ -39,7 +39,7 @@ class World:
         self.begun: list[str] = []
         self.worker = SimpleNamespace(
             give_back=self._give_back, adopt=self._adopt, room=99, me=SimpleNamespace(actor="worker"),
-            doubt=self._doubt, begin_all=self.begun.extend,
+            doubt=self._doubt, begin_all=self.begun.extend, released=frozenset({"run_0"}),
             active=SimpleNamespace(reach=Reach("here", frozenset()), bounds_commands=False),
         )  # fmt: skip
         self.made = Dispatcher(
@@ -59,7 +59,8 @@ class World:
         if work is outbox.take_back_hung:
             self.hung += 1
             return 0
-        assert work is review.take_due
+        assert work is due.take_due
+        assert named["released"] == {"run_0"}
         self.asked.append("take")
         self.limits.append(named["limit"])
         return self.batches.pop(0) if self.batches else Taken([], [], None)

@@ -57,3 +57,16 @@ def test_the_waits_begin_anew_once_none_is_under_way() -> None:
     places.take(HERE)
     places.take(HERE)
     assert seconds(places, HERE, 2) == 1
+
+
+def test_where_places_come_free_the_waits_stay_short() -> None:
+    """A destination that is busy all the time, but takes what waits, has no reason to keep anything for a minute."""
+    places = Places()
+    for _ in range(20):
+        places.take(HERE)
+    waits = []
+    for _ in range(500):
+        waits.append(seconds(places, HERE, 20))
+        places.leave(HERE)
+        places.take(HERE)
+    assert set(waits) == {1}

@@ -14,7 +14,7 @@ from hypothesis import given as given_examples
 from hypothesis import strategies as st
 
 from lamplighter.kit.errors import UsageError
-from lamplighter.kit.shapes import from_json, given, schema_of, to_json
+from lamplighter.kit.shapes import LARGEST, from_json, given, schema_of, to_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ LANTERNS = st.builds(
     Lantern,
     name=st.text().map(Name),
     height=st.floats(allow_nan=False, allow_infinity=False),
-    count=st.integers(),
+    count=st.integers(-LARGEST, LARGEST),
     lit=st.booleans(),
     made_at=st.datetimes(timezones=st.just(UTC)),
     burns=st.timedeltas(timedelta(0), timedelta(days=36_500)),
@@ -250,3 +250,13 @@ def test_a_day_is_written_and_read() -> None:
     assert from_json(Bill, {"day": "2026-03-02"}) == bill
     with pytest.raises(UsageError, match="`day` must be a day such as 2026-03-02"):
         from_json(Bill, {"day": "soon"})
+
+
+def test_a_whole_number_that_no_database_holds_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Counted:
+        count: int
+
+    assert from_json(Counted, {"count": LARGEST}) == Counted(LARGEST)
+    with pytest.raises(UsageError, match="not as large"):
+        from_json(Counted, {"count": LARGEST + 1})

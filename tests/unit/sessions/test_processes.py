@@ -1,8 +1,9 @@
 """Processes as the system prints them, and which of them belong to a session."""
 
 import os
+from datetime import UTC, datetime, timedelta
 
-from lamplighter.adapters.processes.table import Identity, Process, boot_id, parse_ps, parse_stat
+from lamplighter.adapters.processes.table import Identity, Process, boot_id, booted_at, parse_ps, parse_stat
 from lamplighter.adapters.processes.tree import Marks, members
 
 PS = """\
@@ -66,3 +67,9 @@ def test_no_process_is_ever_asked_to_end_itself() -> None:
 
 def test_unmarked_processes_do_not_match_an_unmarked_session() -> None:
     assert members(table(Process(10, 1, "a", "x")), (), NOBODY) == []
+
+
+def test_it_is_known_when_the_machine_was_started() -> None:
+    found, now = booted_at(), datetime.now(UTC)
+    assert found is not None
+    assert now - timedelta(days=4000) < found < now

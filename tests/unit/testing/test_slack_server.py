@@ -7,15 +7,25 @@ from typing import Any
 import pytest
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackObjectFormationError
-from slack_sdk.models.blocks import Block
+from slack_sdk.models.blocks import Block, PlanBlock
+from slack_sdk.models.messages.chunk import Chunk, MarkdownTextChunk, PlanUpdateChunk, TaskUpdateChunk
 from slack_sdk.signature import SignatureVerifier
 from slack_sdk.socket_mode import SocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 
-from lamplighter.domain.slack import messages
+from lamplighter.domain.slack import manifest, messages, stream
 from lamplighter.testing.slack_server import Broken, Limited, Lost, Refused, SlackServer, slack_server
-from lamplighter.testing.slack_shapes import APP_TOKEN, BOT_TOKEN, BOT_USER, SIGNING_SECRET, TEAM, envelope, signed
+from lamplighter.testing.slack_shapes import (
+    APP_TOKEN,
+    BOT_TOKEN,
+    BOT_USER,
+    SCOPES,
+    SIGNING_SECRET,
+    TEAM,
+    envelope,
+    signed,
+)
 
 
 @pytest.fixture
@@ -134,3 +144,126 @@ def test_the_library_finds_blocks_invalid_that_this_slack_refuses(client: WebCli
         validate(too_many)
     with pytest.raises(SlackApiError, match="invalid_blocks"):
         client.chat_postMessage(channel="C1", text="as blocks", blocks=too_many)
+
+
+def begin(client: WebClient, thread: str, **keys: Any) -> Any:
+    given = {"recipient_user_id": "U1", "recipient_team_id": TEAM, "task_display_mode": "plan"} | keys
+    return client.chat_startStream(channel="C1", thread_ts=thread, **given)
+
+
+def test_the_library_streams_a_turn_with_a_plan(slack: SlackServer, client: WebClient) -> None:
+    slack.streams = True
+    thread = slack.say("C1", "U1", "light the lamps")["ts"]
+    ts = begin(client, thread, chunks=stream.opening("lamp-1"))["ts"]
+    at_work = stream.Stream(stream.Mode.OPEN, "lamp-1", entries=(stream.Entry("runs commands", going=("t1",)),))
+    client.chat_appendStream(
+        channel="C1", ts=ts, chunks=stream.added(stream.Stream(mark="lamp-1"), at_work.entries, "Lit.")
+    )
+    ended = client.chat_stopStream(channel="C1", ts=ts, chunks=stream.closing(at_work, "Done", ok=True))["message"]
+    assert (ended["text"], ended["streaming_state"], ended["thread_ts"]) == ("Lit.", "completed", thread)
+    [plan] = Block.parse_all(ended["blocks"])
+    assert isinstance(plan, PlanBlock)
+    plan.validate_json()
+    assert [(one["title"], one["status"]) for one in ended["blocks"][0]["tasks"]] == [
+        ("Works", "complete"),
+        ("Runs commands", "complete"),
+    ]
+    assert stream.holds(client.conversations_replies(channel="C1", ts=thread)["messages"][1], "lamp-1")
+    client.chat_update(channel="C1", ts=ts, text="Lit, and edited.", blocks=[])
+    assert slack.texts("C1")[1] == "Lit, and edited."
+
+
+def test_the_library_s_own_way_of_streaming_is_taken_too(slack: SlackServer, client: WebClient) -> None:
+    slack.streams = True
+    thread = slack.say("C1", "U1", "light the lamps")["ts"]
+    streamer = client.chat_stream(channel="C1", thread_ts=thread, recipient_user_id="U1", recipient_team_id=TEAM,
+                                  task_display_mode="plan", buffer_size=1)  # fmt: skip
+    streamer.append(markdown_text="One, ")
+    streamer.append(markdown_text="two")
+    streamer.stop(markdown_text=", three.")
+    assert slack.texts("C1")[1] == "One, two, three."
+
+
+def test_our_chunks_are_those_that_the_library_knows() -> None:
+    entries = (stream.Entry("plans"), stream.Entry("verifies", 3, ok=False))
+    whole = stream.Stream(stream.Mode.OPEN, "lamp-1", entries=entries)
+    ours = [
+        *stream.opening("m"),
+        *stream.added(stream.Stream(mark="m"), entries, "x"),
+        *stream.closing(whole, "Done", ok=True),
+    ]
+    for one in ours:
+        found = Chunk.parse(one)
+        assert isinstance(found, MarkdownTextChunk | PlanUpdateChunk | TaskUpdateChunk)
+        assert found.to_dict() == one
+
+
+REFUSED = [
+    ("missing_recipient_user_id", {"recipient_user_id": ""}),
+    ("missing_recipient_team_id", {"recipient_team_id": ""}),
+    ("invalid_thread_ts", {"thread_ts": "1.0"}),
+    ("channel_not_found", {"channel": "C9"}),
+    ("invalid_arguments", {"task_display_mode": "dance"}),
+    ("invalid_chunks", {"chunks": [{"type": "task_update", "id": "1", "title": "x" * 257, "status": "complete"}]}),
+    ("invalid_chunks", {"chunks": [{"type": "task_update", "id": "1", "title": "x", "status": "done"}]}),
+    ("invalid_chunks", {"chunks": [{"type": "dance"}]}),
+    ("msg_too_long", {"markdown_text": "x" * 12_001}),
+]
+
+
+@pytest.mark.parametrize(("error", "keys"), REFUSED)
+def test_a_stream_that_is_begun_wrongly_is_refused(
+    slack: SlackServer, client: WebClient, error: str, keys: dict[str, Any]
+) -> None:
+    slack.streams = True
+    thread = slack.say("C1", "U1", "light the lamps")["ts"]
+    given = {"channel": "C1", "thread_ts": thread, "recipient_user_id": "U1", "recipient_team_id": TEAM} | keys
+    with pytest.raises(SlackApiError) as refused:
+        client.chat_startStream(**given)
+    assert refused.value.response["error"] == error
+    assert len(slack.messages["C1"]) == 1
+
+
+def test_what_a_stream_does_not_take_is_refused(slack: SlackServer, client: WebClient) -> None:
+    thread = slack.say("C1", "U1", "light the lamps")["ts"]
+    theirs = slack.say("C1", "U1", "more", thread=thread)["ts"]
+    with pytest.raises(SlackApiError, match="unknown_method"):
+        begin(client, thread, markdown_text="x")
+    slack.streams = True
+    ts = begin(client, thread, chunks=stream.opening("m"))["ts"]
+    for error, call in (
+        ("streaming_mode_mismatch", lambda: client.chat_appendStream(channel="C1", ts=ts, markdown_text="x")),
+        ("no_text", lambda: client.chat_appendStream(channel="C1", ts=ts, chunks=[])),
+        ("streaming_state_conflict", lambda: client.chat_update(channel="C1", ts=ts, text="x")),
+        ("cant_delete_message", lambda: client.chat_delete(channel="C1", ts=ts)),
+        ("message_not_owned_by_app", lambda: client.chat_appendStream(channel="C1", ts=theirs, markdown_text="x")),
+        ("message_not_found", lambda: client.chat_stopStream(channel="C1", ts="1.0")),
+    ):
+        with pytest.raises(SlackApiError, match=error):
+            call()
+    stopped = slack.end_streams("C1", by_user="U1")
+    assert (stopped["streaming_message_ts"], stopped["thread_ts"]) == ([ts], thread)
+    with pytest.raises(SlackApiError, match="stopped_by_user"):
+        client.chat_appendStream(channel="C1", ts=ts, chunks=stream.opening("m"))
+    ts = begin(client, thread, chunks=stream.opening("m"))["ts"]
+    slack.end_streams("C1")
+    with pytest.raises(SlackApiError, match="message_not_in_streaming_state"):
+        client.chat_stopStream(channel="C1", ts=ts)
+
+
+def test_the_library_sets_the_status_of_a_thread_where_the_app_is_an_agent(
+    slack: SlackServer, client: WebClient
+) -> None:
+    thread = slack.say("C1", "U1", "light the lamps")["ts"]
+    client.agents_sessions_setStatus(channel_id="C1", thread_ts=thread, status="processing", title="lamps")
+    assert slack.sessions == {("C1", thread): "processing"}
+    with pytest.raises(SlackApiError, match="invalid_arguments"):
+        client.agents_sessions_setStatus(channel_id="C1", thread_ts=thread, status="dancing")
+    assert client.auth_test().headers["x-oauth-scopes"] == ",".join(SCOPES)
+    slack.scopes = ("chat:write",)
+    with pytest.raises(SlackApiError, match="missing_scope"):
+        client.agents_sessions_setStatus(channel_id="C1", thread_ts=thread, status="active")
+
+
+def test_the_scopes_of_this_slack_are_those_of_our_manifest() -> None:
+    assert manifest.SCOPES == SCOPES

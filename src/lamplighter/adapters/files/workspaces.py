@@ -26,6 +26,8 @@ class LocalWorkspaceFiles:
             source, target = laying.source / name, laying.target / name
             if not source.exists():
                 left.append(f"{name}: there is none in {laying.source}")
+            elif target.is_file() and not _is_copy(source, target):
+                left.append(f"{name}: the worktree has one of its own")
             elif not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if source.is_dir():
@@ -51,8 +53,7 @@ class LocalWorkspaceFiles:
                 target.unlink()
         for name in laying.copy:
             source, target = laying.source / name, laying.target / name
-            both = source.is_file() and target.is_file() and not target.is_symlink()
-            if both and filecmp.cmp(source, target, shallow=False):
+            if _is_copy(source, target):
                 target.unlink()
 
     def declared(self, directory: Path) -> Mapping[str, Any] | None:
@@ -75,6 +76,14 @@ class LocalWorkspaceFiles:
 
     def _shared(self, laying: Laying, name: str) -> Path:
         return self.caches / laying.rig / name
+
+
+def _is_copy(source: Path, target: Path) -> bool:
+    """Whether it was laid there and is unchanged: a copy has the time of its source, another file one of its own."""
+    if not (source.is_file() and target.is_file()) or target.is_symlink():
+        return False
+    same_time = source.stat().st_mtime_ns == target.stat().st_mtime_ns
+    return same_time and filecmp.cmp(source, target, shallow=False)
 
 
 def _is_free(port: int) -> bool:

@@ -1,9 +1,11 @@
 """Lists the processes of the machine: parents, start times, and the session each was started for."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -61,6 +63,19 @@ def boot_id() -> str:
         ["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False, timeout=_PS_LIMIT_S
     )
     return asked.stdout.strip() or "unknown"
+
+
+def booted_at() -> datetime | None:
+    """When the machine was started, by its present clock; None where that cannot be read."""
+    if on_linux():
+        told, found = (_PROC / "stat").read_text(), re.compile(r"^btime (\d+)$", re.MULTILINE)
+    else:
+        asked = subprocess.run(
+            ["sysctl", "-n", "kern.boottime"], capture_output=True, text=True, check=False, timeout=_PS_LIMIT_S
+        )
+        told, found = asked.stdout, re.compile(r"\bsec = (\d+)")
+    seconds = found.search(told)
+    return None if seconds is None else datetime.fromtimestamp(int(seconds[1]), UTC)
 
 
 def identity_of(pid: int) -> Identity | None:

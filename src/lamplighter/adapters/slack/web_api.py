@@ -20,6 +20,7 @@ ADDRESS = "https://slack.com/api/"
 HOST = "slack.com"
 SECONDS = 10.0
 FETCHED, MOST_REDIRECTS = 60.0, 4
+SCOPES = "x-oauth-scopes"
 _FINE = 200
 LONGEST_WAIT = timedelta(minutes=5)
 _FORMS = frozenset({Method.HISTORY, Method.REPLIES, Method.USER})
@@ -68,9 +69,12 @@ class SlackWebApi:
         if answer.status_code >= _FAULTS:
             told = f"Slack answered {method} with {answer.status_code}."
             raise Unavailable(told, hint="It is not known whether it was taken.")
-        return _read(method, answer.status_code, answer.text)
+        found = _read(method, answer.status_code, answer.text)
+        if method == Method.AUTH_TEST:
+            return {**found, "scopes": answer.headers.get(SCOPES, "")}
+        return found
 
-    async def fetch(self, url: str, token: str, *, most: int) -> bytes:
+    async def fetch(self, url: str, token: str, *, most: int, size: int = 0) -> bytes:
         import httpx2
 
         if not self._is_slack(url):
@@ -81,7 +85,7 @@ class SlackWebApi:
                 for _ in range(MOST_REDIRECTS):
                     async with client.stream("GET", url, headers=headers) as answer:
                         if not answer.has_redirect_location:
-                            return await _bytes(answer, most)
+                            return await _bytes(answer, most, size)
                         url = str(answer.url.join(answer.headers["location"]))
                         headers.pop("authorization", None)
                     if not url.startswith(("https://", "http://127.0.0.1:" if self._is_local else "https://")):
@@ -103,16 +107,20 @@ class SlackWebApi:
         return parts.scheme == "https" and (host == HOST or host.endswith(f".{HOST}")) and parts.username is None
 
 
-async def _bytes(answer: Any, most: int) -> bytes:
+async def _bytes(answer: Any, most: int, size: int) -> bytes:
     if answer.status_code != _FINE:
         raise NotTaken(f"Slack answered {answer.status_code}.")
-    if answer.headers.get("content-type", "").startswith("text/html"):
-        raise NotTaken("Slack asks to sign in: the app needs the scope `files:read`.")
+    is_page = answer.headers.get("content-type", "").startswith("text/html")
+    if is_page and not size:
+        raise NotTaken("Slack gave a web page: either it asks to sign in, and the app needs the scope `files:read`, or "
+                       "the file is one, and Slack did not say how long it is.")  # fmt: skip
     found = b""
     async for part in answer.aiter_bytes():
         found += part
         if len(found) > most:
             raise NotTaken(f"it has more than {most >> 20} MB.")
+    if is_page and len(found) != size:
+        raise NotTaken("Slack asks to sign in: the app needs the scope `files:read`.")
     return found
 
 

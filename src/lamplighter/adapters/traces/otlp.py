@@ -73,25 +73,33 @@ class OtlpSink:
     # ── in the thread ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _send(self, spans: Sequence[Span]) -> None:
-        wanted = True
-        for span in spans:
-            if span.kind is ours.SpanKind.SERVER:  # a run's own: those that follow belong to it
-                wanted = self.samples(span.context, span.parent, span.name)
-            if wanted:
-                self._make(span)
-        made = self._made.taken()
+        made = self._made_of(spans)
         if not made:  # none of these traces is sampled
             return
+        self._session.status, self._session.why = 0, ""
         if self._exporter.export(made) is SpanExportResult.SUCCESS:
             return
-        status = self._session.status
-        why = f"it answers {status}" if status else self._session.why or "they cannot be sent"
-        if status in NEVER_TAKEN:
-            raise SpansRefused(f"{self.address} does not take the spans of runs: {why}.")
+        status, why = self._session.status, self._session.why
+        if status in NEVER_TAKEN or not (status or why):  # without either they were not even sent
+            answered = f"it answers {status}" if status else "they cannot be put into a request"
+            raise SpansRefused(f"{self.address} does not take the spans of runs: {answered}.")
         raise Unavailable(
-            f"{self.address} does not take the spans of runs: {why}.",
+            f"{self.address} does not take the spans of runs: {why or f'it answers {status}'}.",
             hint="Runs are not held up by it; their spans are sent once it takes them.",
         )
+
+    def _made_of(self, spans: Sequence[Span]) -> list[ReadableSpan]:
+        wanted = True
+        try:
+            for span in spans:
+                if span.kind is ours.SpanKind.SERVER:  # a run's own: those that follow belong to it
+                    wanted = self.samples(span.context, span.parent, span.name)
+                if wanted:
+                    self._make(span)
+        except (ValueError, TypeError, OverflowError) as error:
+            self._made.taken()
+            raise SpansRefused(f"Spans of runs cannot be made: {error}.") from error
+        return self._made.taken()
 
     def _make(self, span: Span) -> None:
         self._ids.next = (int(span.context.trace, 16), int(span.context.span, 16))

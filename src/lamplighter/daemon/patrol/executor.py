@@ -1,6 +1,7 @@
 """Carries out the patrol's actions, in order for one session and in parallel for many, and records each result."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from lamplighter.daemon.patrol.history import PatrolHistory
+from lamplighter.daemon.patrol.turns import Turns
 from lamplighter.domain.city.wanted import Roster
 from lamplighter.domain.sessions import meta
 from lamplighter.domain.sessions.actions import (
@@ -71,9 +73,15 @@ class ActionExecutor:
     done: deque[Deed] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     last_words: dict[SessionName, str] = field(default_factory=dict)  # of sessions whose end was just reported
     secrets: SecretSource = field(default_factory=NoSecrets)
+    booted_at: datetime | None = None
+    """When the machine was started, if that is known."""
+    _turns: Turns = field(init=False)
     _late: dict[SessionName, asyncio.Task[None]] = field(default_factory=dict)
     """What waits for programs that did not become ready in time, to give them the nudge of their start."""
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIDE_BY_SIDE))
+
+    def __post_init__(self) -> None:
+        self._turns = Turns(self.clock)
 
     async def carry_out(self, actions: Sequence[Action]) -> bool:
         """Carry out the actions of one session in order; False if one failed and should not be tried again at once."""
@@ -129,7 +137,7 @@ class ActionExecutor:
         self, session: SessionName, name: str, reason: str, *, counted: bool,
         building: "asyncio.Future[SessionSpec | None] | None" = None, kind: str = "started",
     ) -> bool:  # fmt: skip
-        async with self._room:
+        async with self._in_turn(session), self._room:
             at = self.clock.now()
             try:
                 spec = await (building or self._build(name))
@@ -151,6 +159,13 @@ class ActionExecutor:
             if meta.NUDGE_WAITS in seen.meta:
                 self._nudge_later(name, spec, seen)
         return True
+
+    def _in_turn(self, session: SessionName) -> contextlib.AbstractAsyncContextManager[None]:
+        """After a restart of the machine all agents are to be started: one after another, where they were before it."""
+        lives = self.patrol_history.of(session).lives
+        if self.booted_at is None or not lives or lives[-1].started_at >= self.booted_at:
+            return contextlib.nullcontext()
+        return self._turns.turn()
 
     def _not_nudged(self, session: SessionName, name: str, why: str) -> None:
         event = self.patrol_history.event("agent.nudge_failed", name, why, {"session": session})

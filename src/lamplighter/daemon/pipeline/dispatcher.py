@@ -19,7 +19,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.kit.loop import every
 from lamplighter.services import outbox
 from lamplighter.services.context import acting
-from lamplighter.services.runs import due, review
+from lamplighter.services.runs import claiming, review
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.outbox import LATER
 from lamplighter.store.outbox import TOPIC as OUTBOX
@@ -89,8 +89,8 @@ class Dispatcher:
     def until_next(self) -> timedelta:
         """The time until the next item is due, at most POLL.
 
-        If the last pass claimed nothing, due items are held back by a pause, another process or a lack of slots: then
-        it is at least HELD_BACK.
+        If the last pass claimed nothing, due items are held back by another process or a lack of slots: then it is at
+        least HELD_BACK.
         """
         if self._next is None:
             return POLL
@@ -126,7 +126,7 @@ class Dispatcher:
                 self._hand_over(item)
             claimed += len(taken)
             self._next = taken.next_due_at
-            if not len(taken):  # held back by a pause, or another process was faster
+            if not len(taken):  # another process was faster
                 break
         self._idle = claimed == 0
         by = self.clock.now() + SOON
@@ -161,8 +161,8 @@ class Dispatcher:
         bounded = self.worker.active.bounds_commands
         ctx = acting(me.actor, self.clock.now(), self.ids)
         taken = await self.store.transact(
-            due.take_due, me, limit=room, run=self.only, reach=reach, bounded=bounded, released=self.worker.released,
-            ctx=ctx,
+            claiming.take_due, me, limit=room, run=self.only, reach=reach, bounded=bounded,
+            released=self.worker.released, ctx=ctx,
         )  # fmt: skip
         crash_point(CrashPoint.ITEM_AFTER_CLAIM)
         if taken.enriched:

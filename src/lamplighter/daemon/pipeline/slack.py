@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from lamplighter.daemon.active_config import ActiveConfig
 from lamplighter.daemon.pipeline.under_way import UnderWay
@@ -13,6 +13,7 @@ from lamplighter.domain.delivery.effects import Absent, Answer, CannotAsk, Effec
 from lamplighter.domain.delivery.outbox import Item, ItemKind
 from lamplighter.domain.inbox.notices import link_of
 from lamplighter.domain.slack import messages
+from lamplighter.domain.slack import stream as streaming
 from lamplighter.domain.slack.events import Said, Stop, with_files
 from lamplighter.domain.slack.markdown import shown
 from lamplighter.domain.slack.messages import parts
@@ -35,8 +36,11 @@ from lamplighter.store.tx import Store, Tx
 IN_SLACK = frozenset({ItemKind.SLACK_CALL, ItemKind.SLACK_PRESS, ItemKind.SLACK_FOLLOW, ItemKind.SLACK_OPEN})
 COALESCED = timedelta(seconds=1)
 """What an agent says within so long is told at once."""
-DONE_ALREADY = frozenset({"already_reacted", "no_reaction", "message_not_found", "cant_update_message"})
+GONE = "message_not_found"
+DONE_ALREADY = frozenset({"already_reacted", "no_reaction", GONE, "cant_update_message"})
 """Refusals after which there is nothing left to be done."""
+STREAM_OVER = frozenset({"message_not_in_streaming_state", "stopped_by_user", GONE})
+"""Refusals of a stream that has ended: Slack ends one after some minutes, and when somebody presses its Stop."""
 
 
 LARGEST_FILE = 20 << 20
@@ -102,7 +106,7 @@ class SlackHandlers:
         except SlackUnknown:  # removed meanwhile: nobody is to be told anything there
             pass
         except LampError as error:
-            if not isinstance(error, SlackRefused) or error.error not in DONE_ALREADY:
+            if not _is_over(item, error):
                 await self._not_now(item, error)
                 return
         await self.store.transact(outbox.done, item, self.clock.now())
@@ -146,7 +150,7 @@ class SlackHandlers:
             try:
                 if one.why or one.size > LARGEST_FILE:
                     raise NotTaken(one.why or f"it has more than {LARGEST_FILE >> 20} MB")
-                data = await self.outside.calls.fetch(one.url, token, most=LARGEST_FILE)
+                data = await self.outside.calls.fetch(one.url, token, most=LARGEST_FILE, size=one.size)
                 kept.append(await asyncio.to_thread(self.outside.keep, folder, f"{number + 1}-{one.name}", data))
             except LampError as error:
                 missing.append(f"{one.name}: {error.message.rstrip('.')}")
@@ -202,7 +206,7 @@ class SlackHandlers:
 
         May be repeated: how far it was told is on record, and a message whose answer was lost is looked for.
         """
-        seen = await self.store.read(telling.look, item.payload["thread"])
+        seen = await self.store.read(telling.look, item.payload["thread"], self.clock.now())
         try:
             workspace = None if seen is None else await self.outside.workspaces.of(seen.thread.team)
         except SlackUnknown:
@@ -216,11 +220,8 @@ class SlackHandlers:
             await self._not_now(item, error)
 
     async def _told(self, item: Item, seen: telling.Look, workspace: Workspace) -> None:
-        token, row = workspace.token, workspace.row
         if seen.step is not None:
-            thread = await self._written(seen.step, token, buttons=bool(row.hears or row.has_socket))
-            await self.store.transact(telling.told, item, thread)
-            await self.later(item, COALESCED)
+            await self._step(item, seen.step, workspace)
             return
         if seen.run is not None and not seen.ends:
             await self.later(item, COALESCED)
@@ -229,10 +230,31 @@ class SlackHandlers:
         for number, part in enumerate(said):
             blocks = _last_blocks(seen, part) if number == len(said) - 1 else []
             effect = f"{seen.thread.id}:{seen.thread.run}:last:{number}"
-            await self._posted(seen.thread, effect, part, token, blocks)
+            await self._posted(seen.thread, effect, part, workspace.token, blocks)
         await self.store.transact(telling.finish, item, seen.thread.id, self.context())
 
-    async def _written(self, step: telling.Step, token: str, *, buttons: bool) -> Thread:
+    async def _step(self, item: Item, step: telling.Step, workspace: Workspace) -> None:
+        """Where nothing is told yet, the next look is at once; else what comes meanwhile is told together."""
+        token, wait = workspace.token, COALESCED
+        match step:
+            case telling.Edit():
+                row = workspace.row
+                thread = await self._written(step, token, buttons=bool(row.hears or row.has_socket))
+                await self.store.transact(telling.told, item, thread)
+            case telling.Open():
+                await self._opened(item, step, token)
+                wait = timedelta(0)
+            case telling.Append():
+                wait = await self._appended(item, step, token)
+            case telling.Close():
+                wait = await self._closed(item, step, token)
+            case telling.Settle():
+                await self._settled(item, step, workspace)
+            case other:
+                assert_never(other)
+        await self.later(item, wait, afresh=True)
+
+    async def _written(self, step: telling.Edit, token: str, *, buttons: bool) -> Thread:
         """Edit the message of the thread, or post it where there is none yet; the thread once that is told."""
         thread, doing = step.thread, step.after.doing
         blocks = messages.at_work(step.text, doing, thread.id, buttons=buttons) if doing else []
@@ -250,6 +272,100 @@ class SlackHandlers:
         effect = f"{thread.id}:{thread.run}:{thread.session}:{thread.number}:{len(thread.said)}"
         posted = await self._posted(thread, effect, text, token, blocks)
         return step.after if step.closes else changed(step.after, message=posted)
+
+    # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _opened(self, item: Item, step: telling.Open, token: str) -> None:
+        """Begin the stream, which says nothing yet, once; one whose answer was lost is looked for by its first entry.
+
+        Where Slack does not have it, the turn is told by a message that is edited.
+        """
+        thread, mark = step.thread, streaming.mark_of(step.effect)
+        args = {
+            "channel": thread.channel, "thread_ts": thread.thread, "recipient_user_id": thread.started_by,
+            "recipient_team_id": thread.team, "task_display_mode": streaming.MODE, "chunks": streaming.opening(mark),
+        }  # fmt: skip
+
+        async def send(_effect: Effect) -> Mapping[str, Any]:
+            crash_point(CrashPoint.STREAM_BEFORE_OPEN)
+            try:
+                said = await self.outside.calls.call(Method.START_STREAM, token, args)
+            except NotTaken as error:
+                raise effects.Refused(error.message, hint=error.hint) from error
+            crash_point(CrashPoint.STREAM_AFTER_OPEN)
+            return {"ts": said.get("ts", "")}
+
+        async def look(_effect: Effect) -> Answer:
+            return await self._found(thread, token, lambda one: streaming.holds(one, mark))
+
+        ledger = effects.Ledger(self.store, self.clock)
+        try:
+            done = await ledger.once(
+                f"slack:{step.effect}", "slack", {"text": step.effect}, run=thread.run, send=send, look=look
+            )
+        except effects.Refused as error:
+            cause = error.__cause__
+            if not isinstance(cause, SlackRefused):  # Slack is away
+                raise
+            now = self.clock.now()
+            await self.store.transact(telling.not_opened, item, thread, why=cause.error, now=now)
+            return
+        message, now = str(done.get("ts", "")), self.clock.now()
+        await self.store.transact(telling.opened, item, thread, mark=mark, message=message, now=now)
+
+    async def _appended(self, item: Item, step: telling.Append, token: str) -> timedelta:
+        """Add to the stream. That it is about to be is on record before: nothing can be added twice."""
+        args = {"channel": step.thread.channel, "ts": step.thread.message, "chunks": step.chunks}
+        await self.store.transact(telling.unsure, item, step.thread)
+        crash_point(CrashPoint.STREAM_BEFORE_APPEND)
+        try:
+            await self.outside.calls.call(Method.APPEND_STREAM, token, args)
+        except NotTaken as error:
+            if isinstance(error, SlackRefused) and error.retry_after is None:
+                return timedelta(0)  # it takes no more: its message is edited from now on
+            await self.store.transact(telling.told, item, step.thread)
+            raise
+        crash_point(CrashPoint.STREAM_AFTER_APPEND)
+        await self.store.transact(telling.told, item, step.after)
+        return COALESCED
+
+    async def _closed(self, item: Item, step: telling.Close, token: str) -> timedelta:
+        crash_point(CrashPoint.STREAM_BEFORE_STOP)
+        if not await self._stopped(step.thread, token, step.chunks):
+            await self.store.transact(telling.unsure, item, step.thread)
+            return timedelta(0)
+        crash_point(CrashPoint.STREAM_AFTER_STOP)
+        await self.store.transact(telling.told, item, step.after)
+        return timedelta(0)
+
+    async def _settled(self, item: Item, step: telling.Settle, workspace: Workspace) -> None:
+        thread, row = step.thread, workspace.row
+        after = step.after
+        await self._stopped(thread, workspace.token, ())
+        buttons, doing = bool(row.hears or row.has_socket), step.after.doing
+        blocks = messages.at_work(step.text, doing, thread.id, buttons=buttons) if doing else []
+        args = {"channel": thread.channel, "ts": thread.message, "text": step.text or doing, "blocks": blocks}
+        try:
+            await self.outside.calls.call(Method.UPDATE, workspace.token, args)
+        except SlackRefused as error:
+            if error.error not in DONE_ALREADY:
+                raise
+            if error.error != GONE:  # it may not be edited: rather said again than not at all
+                after = changed(thread, message="", doing="", stream=streaming.EDITED)
+        await self.store.transact(telling.told, item, after)
+
+    async def _stopped(self, thread: Thread, token: str, chunks: Sequence[Mapping[str, Any]]) -> bool:
+        """End the stream; False if it had ended already, or is gone."""
+        args = {"channel": thread.channel, "ts": thread.message, **({"chunks": chunks} if chunks else {})}
+        try:
+            await self.outside.calls.call(Method.STOP_STREAM, token, args)
+        except SlackRefused as error:
+            if error.error not in STREAM_OVER:
+                raise
+            return False
+        return True
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _edited(self, method: Method, token: str, args: Mapping[str, Any]) -> None:
         """A message that somebody has deleted meanwhile is told no more."""
@@ -278,23 +394,29 @@ class SlackHandlers:
             return {"ts": said.get("ts", "")}
 
         async def look(_effect: Effect) -> Answer:
-            args = {"channel": thread.channel, "ts": thread.thread, "limit": 1000, "include_all_metadata": "true"}
-            try:
-                said = await self.outside.calls.call(Method.REPLIES, token, args)
-            except SlackRefused as error:
-                if error.retry_after is not None:
-                    raise
-                return CannotAsk()
-            for one in said.get("messages", ()):
-                if ((one.get("metadata") or {}).get("event_payload") or {}).get("effect") == effect:
-                    args = {"channel": thread.channel, "ts": one.get("ts", ""), "text": text, "blocks": list(blocks)}
-                    await self.outside.calls.call(Method.UPDATE, token, args)  # there may be more to say by now
-                    return Found({"ts": one.get("ts", "")})
-            return CannotAsk() if said.get("has_more") else Absent()
+            found = await self._found(thread, token, lambda one: _effect_of(one) == effect)
+            if isinstance(found, Found):  # there may be more to say by now
+                args = {"channel": thread.channel, "ts": found.result["ts"], "text": text, "blocks": list(blocks)}
+                await self.outside.calls.call(Method.UPDATE, token, args)
+            return found
 
         ledger = effects.Ledger(self.store, self.clock)
         done = await ledger.once(f"slack:{effect}", "slack", {"text": effect}, run=thread.run, send=send, look=look)
         return str(done.get("ts", ""))
+
+    async def _found(self, thread: Thread, token: str, is_it: Callable[[Mapping[str, Any]], bool]) -> Answer:
+        """Look for a message among those of the thread. Raises SlackLimited, Unavailable."""
+        args = {"channel": thread.channel, "ts": thread.thread, "limit": 1000, "include_all_metadata": "true"}
+        try:
+            said = await self.outside.calls.call(Method.REPLIES, token, args)
+        except SlackRefused as error:
+            if error.retry_after is not None:
+                raise
+            return CannotAsk()
+        for one in said.get("messages", ()):
+            if is_it(one):
+                return Found({"ts": one.get("ts", "")})
+        return CannotAsk() if said.get("has_more") else Absent()
 
     async def _not_now(self, item: Item, error: LampError) -> None:
         cause = error.__cause__ if isinstance(error, effects.Refused) else error
@@ -303,9 +425,9 @@ class SlackHandlers:
             raise error
         await self.later(item, wait)
 
-    async def later(self, item: Item, wait: timedelta) -> None:
+    async def later(self, item: Item, wait: timedelta, *, afresh: bool = False) -> None:
         now = self.clock.now()
-        await self.store.transact(outbox.later, item, now + wait, now)
+        await self.store.transact(outbox.later, item, now + wait, now, afresh=afresh)
 
     async def _failed(self, item: Item, why: str) -> None:
         await self.store.transact(outbox.failed, item, why, permanent=True, ctx=self.context())
@@ -313,6 +435,17 @@ class SlackHandlers:
     def context(self) -> Context:
         made = acting(self.actor, self.clock.now(), self.ids)
         return changed(made, configured=Configured(self.active.city, self.active.rules))
+
+
+def _is_over(item: Item, error: LampError) -> bool:
+    """Whether a call that Slack refused is not made again: there is nothing left to do, or it only showed something."""
+    if not isinstance(error, SlackRefused) or error.retry_after is not None:
+        return False
+    return error.error in DONE_ALREADY or item.payload.get("method") == Method.SET_STATUS
+
+
+def _effect_of(message: Mapping[str, Any]) -> str:
+    return str(((message.get("metadata") or {}).get("event_payload") or {}).get("effect") or "")
 
 
 def _last_words(seen: telling.Look) -> list[str]:

@@ -14,7 +14,7 @@ LONGEST_WAIT = timedelta(minutes=1)
 
 @dataclass
 class Places:
-    """What is under way to each destination, and how much was put off since it last had nothing under way."""
+    """What is under way to each destination, and how much was put off and has had no place since."""
 
     busy: Counter[str] = field(default_factory=Counter)
     put_off: Counter[str] = field(default_factory=Counter)
@@ -28,6 +28,8 @@ class Places:
 
     def take(self, destination: str) -> None:
         self.busy[destination] += 1
+        if self.put_off[destination] > 0:
+            self.put_off[destination] -= 1
 
     def leave(self, destination: str) -> None:
         self.busy[destination] -= 1

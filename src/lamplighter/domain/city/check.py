@@ -15,6 +15,7 @@ from lamplighter.domain.city.presets import builtin_providers
 from lamplighter.domain.city.sections import slack_destination
 from lamplighter.domain.city.tree import Findings, Place, Table
 from lamplighter.domain.city.variables import command_variables, dir_variables, provider_variables, session_name
+from lamplighter.domain.sessions.model import SESSION_NAMES, names_a_session
 from lamplighter.domain.sessions.presets.catalogue import MCP_FILE, PRESETS
 from lamplighter.domain.sessions.presets.model import Mode
 from lamplighter.kit.nearest import did_you_mean
@@ -65,11 +66,26 @@ def check_city(city: City, expanded: Table, found: Findings) -> None:
     automations = expanded.get("automations")
     for override in automations.tables("overrides") if automations is not None else []:
         _known(override, "rig", rigs, "a rig", found)
+    for rig in expanded.tables("rigs"):
+        _check_workspace(rig.get("workspace"), found)
     _check_limits(expanded.get("limits"), {"rigs": rigs, "presets": providers}, found)
     _check_notifications(expanded.get("notifications"), found)
     _check_oidc(expanded.get("oidc"), found)
     _check_instances(city.agents, expanded.tables("agents"), found)
     _check_dependencies(city.agents, expanded.tables("agents"), found)
+
+
+def _check_workspace(table: Table | None, found: Findings) -> None:
+    """What is copied and what is shared must not lie within each other."""
+    for copied in () if table is None else table.get("copy", ()):
+        assert table is not None  # noqa: S101  as above
+        for shared in table.get("cache", ()):
+            if _within(copied, shared) or _within(shared, copied):
+                found.wrong(table.at("cache"), f"`{shared}` and `{copied}` of `copy` are in each other's way")
+
+
+def _within(path: str, other: str) -> bool:
+    return f"{posixpath.normpath(path)}/".startswith(f"{posixpath.normpath(other)}/")
 
 
 def _check_limits(table: Table | None, known: Mapping[str, list[str]], found: Findings) -> None:
@@ -286,7 +302,7 @@ def check_templates(city: City, expanded: Table, found: Findings) -> None:
     workspace = expanded.get("workspace")
     place = workspace.at("session_template") if workspace is not None else expanded.place
     try:
-        _check_sessions(city, place, found)
+        _check_sessions(city, expanded.tables("agents"), place, found)
     except TemplateError as error:
         found.wrong(place, error.reason)
         return
@@ -297,12 +313,17 @@ def check_templates(city: City, expanded: Table, found: Findings) -> None:
             _renders(argument, {**provider_variables(city), MCP_FILE: ""}, provider.at("args"), found)
 
 
-def _check_sessions(city: City, place: Place, found: Findings) -> None:
+def _check_sessions(city: City, tables: list[Table], place: Place, found: Findings) -> None:
     taken: dict[str, str] = {}
-    for agent in city.agents:
+    for agent, table in zip(city.agents, tables, strict=True):
         names = instance_names(agent)
         for instance in {*names[:1], *names[-1:]}:
             name = session_name(city, instance)
+            if not names_a_session(name):
+                shown = f"{name[:40]}…" if len(name) > 40 else name
+                told = f"gives it the session `{shown}`; {SESSION_NAMES}, the city's name and `dir` included"
+                found.wrong(table.at("name"), told)
+                break
             other = taken.setdefault(name, instance)
             if other != instance:
                 found.wrong(place, f"gives `{other}` and `{instance}` the same session, `{name}`")

@@ -104,7 +104,7 @@ NUL = "holds a NUL character, which no path, command or name can"
 
 
 def _plain(shape: Shape, raw: Any, at: Place, found: Findings) -> Any:
-    if type(raw) is not _PLAIN[shape]:
+    if type(raw) is not _PLAIN[shape] or (type(raw) is int and abs(raw) >= 2**63):
         found.wrong(at, f"must be {_article(shape)}, not {_said(raw)}")
     elif type(raw) is int and abs(raw) > LARGEST:
         found.wrong(at, f"is {_said(raw)}; it must be between -{LARGEST:,} and {LARGEST:,}")

@@ -10,6 +10,7 @@ from lamplighter.domain.city.keys import Key, Shape, keys_of
 from lamplighter.domain.city.limits import no_password
 from lamplighter.domain.city.model import City
 from lamplighter.domain.city.tree import Findings, Leaf, Origin, Place, Table
+from lamplighter.kit.kept_back import CONNECTION
 from lamplighter.kit.nearest import nearest
 
 OURS = "LAMP_"
@@ -60,12 +61,13 @@ def overridden(city: Table, env: Mapping[str, str], found: Findings) -> Table:
 
 
 def known_names() -> frozenset[str]:
-    return _OWN | {name for name in variables() if name.startswith(OURS)}
+    return _OWN | {CONNECTION} | {name for name in variables() if name.startswith(OURS)}
 
 
 def unknown_names(env: Mapping[str, str]) -> list[str]:
     """Variables that are set, begin with `LAMP_` and are not known: most likely typing errors."""
-    return sorted(name for name in env.keys() - known_names() if name.startswith(OURS) and env[name])
+    found = (name for name in env.keys() - known_names() if name.startswith(OURS) and env[name])
+    return sorted(name for name in found if not name.startswith(CONNECTION))  # the token of some connection
 
 
 def _near(name: str) -> str:

@@ -29,13 +29,13 @@ def one_of(*names: str) -> Callable[[str], str | None]:
     return check
 
 
-def provider(*names: str) -> Callable[[str], str | None]:
-    """Accepts one of the names, an empty text for the default, or `exec:` and a script."""
+def provider(*names: str, default: str = "") -> Callable[[str], str | None]:
+    """Accepts one of the names, `exec:` and a script, or an empty text, where that has no other `default`."""
     known = one_of(*names, "exec:<script>")
 
     def check(value: str) -> str | None:
         if value == "":
-            return None
+            return f"is empty; leave it out for `{default}`" if default else None
         if value.startswith("exec:"):
             return None if value.removeprefix("exec:").strip() else "`exec:` names no script; write `exec:<script>`"
         return known(value)
@@ -57,6 +57,8 @@ def below(values: Sequence[str]) -> str | None:
     for value in values:
         if not value.strip() or value.startswith(("/", "~")) or ".." in value.split("/") or value in {".", "./"}:
             return f"`{value}` is not a path below the rig's directory; write it relative to that"
+        if ".git" in value.split("/"):
+            return f"`{value}` is git's own; each worktree has one of its own"
     return None
 
 

@@ -102,7 +102,7 @@ class Runs:
         default="subprocess",
         metadata=text(
             "Where runs' sessions live: `subprocess`, `tmux`, `fake`, `fail` or `exec:<script>`.",
-            limits.provider("subprocess", "tmux", "fake", "fail"),
+            limits.provider("subprocess", "tmux", "fake", "fail", default="subprocess"),
         ),
     )
     isolation: str = field(

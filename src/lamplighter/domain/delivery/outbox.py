@@ -39,6 +39,8 @@ class ItemKind(StrEnum):
 
 STAGES = frozenset({ItemKind.ENQUEUE_ENRICH, ItemKind.ENQUEUE_EXECUTE, ItemKind.COOK})
 """The kinds whose handling may hold the lease of their run."""
+BEGIN_WORK = STAGES | {ItemKind.PROCESS_DELIVERY}
+"""The kinds that begin work, and wait while the city is paused. What ends, stops, tells or records goes on."""
 REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
     ItemKind.PROCESS_DELIVERY: (),
     ItemKind.ENQUEUE_ENRICH: ("run",),
@@ -150,13 +152,15 @@ def after_failure(item: Item, claim_number: int, error: str, now: datetime, *, p
     return _failed_once(item, error, now, permanent=permanent)
 
 
-def put_off(item: Item, claim_number: int, until: datetime) -> Item:
+def put_off(item: Item, claim_number: int, until: datetime, *, afresh: bool = False) -> Item:
     """Pending again until `until`, without counting an attempt: its run's lease is still live, or its node is away.
 
-    Raises NotClaimed when the worker no longer holds the claim.
+    Afresh, it has done a part of its work, and what failed before that counts no more. Raises NotClaimed when the
+    worker no longer holds the claim.
     """
     fence(item, claim_number)
-    return replace(item, state=ItemState.PENDING, due_at=until, claimed_by=None, claimed_at=None)
+    attempts = 0 if afresh else item.attempts
+    return replace(item, state=ItemState.PENDING, due_at=until, claimed_by=None, claimed_at=None, attempts=attempts)
 
 
 def recover(item: Item, now: datetime) -> Item:

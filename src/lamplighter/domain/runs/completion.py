@@ -307,6 +307,14 @@ def parse_question(args: Mapping[str, Any]) -> Completion:
     return Completion(run, f"run:{run}:question", Outcome.NEEDS_HUMAN, summary, question=question)
 
 
+def as_question(asked: Completion) -> dict[str, Any]:
+    """The arguments that `parse_question` makes it from."""
+    told = dict(asked.question or {})
+    question = {"question": told.get("text"), "choices": list(told.get("choices") or ())}
+    without = {"without_answer": told.get("without_answer")} if told.get("without_answer") else {}
+    return {"run_id": asked.run, "summary_markdown": asked.summary} | question | without
+
+
 def run_id(text: str) -> str | None:
     """`text` as a run id, without the quotes and spaces that programs put around it; None if it is no run id."""
     bare = _bare(text)

@@ -14,12 +14,18 @@ SessionName = NewType("SessionName", str)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
 
+SESSION_NAMES = "use up to 128 letters, digits and the signs _ . @ + -"
+
 
 def session_name(text: str) -> SessionName:
     """`text` as a session's name. Raises ValueError if it cannot name a directory or a terminal session."""
-    if not _NAME.fullmatch(text):
-        raise ValueError(f"`{text}` cannot name a session; use up to 128 letters, digits and the signs _ . @ + -")
+    if not names_a_session(text):
+        raise ValueError(f"`{text}` cannot name a session; {SESSION_NAMES}")
     return SessionName(text)
+
+
+def names_a_session(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
 
 
 @record

@@ -90,7 +90,7 @@ def with_files(heard: Said, kept: Sequence[str], missing: Sequence[str]) -> Said
 
 @dataclass(frozen=True)
 class Stop:
-    """Somebody wants to end what works in a thread, by a reaction to one of its messages, given at `at`."""
+    """Somebody wants to end what works in a thread, by a reaction to one of its messages or Slack's own Stop button."""
 
     team: str
     person: str
@@ -101,6 +101,9 @@ class Stop:
 
 def stopped(team: str, event: Mapping[str, Any], *, bot_user: str) -> Stop | None:
     """The wish to end what works in a thread; None for all else, also for the marks that we set ourselves."""
+    if event.get("type") == "agent_session_stopped":
+        told = [str(event.get(key) or "") for key in ("user", "channel", "thread_ts", "event_ts")]
+        return Stop(team, *told) if all(told) else None
     item = event.get("item")
     if event.get("type") != "reaction_added" or event.get("reaction") != STOP or not isinstance(item, Mapping):
         return None

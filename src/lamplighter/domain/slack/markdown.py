@@ -10,11 +10,22 @@ _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 _BOLD = re.compile(r"(?<![\w*])(\*\*|__)(?=\S)([^\n]+?)(?<=\S)\1(?![\w*])")
 _STRUCK = re.compile(r"~~(?=\S)([^\n~]+?)(?<=\S)~~")
 _ITEM = re.compile(r"^(\s*)[-*+]\s+", re.MULTILINE)
+_MENTION = re.compile(r"<(?=[@!#]|[^<>\s|]*\|)")
+"""What Slack would take for a mention, or for a link in marks of its own."""
 
 
 def plain(text: str) -> str:
     """The text with what Slack would read as marks, links or mentions made harmless."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def harmless(text: str) -> str:
+    """Markdown for a stream, which Slack shows by itself: in it, too, nothing can mention anybody."""
+    parts = _CODE.split(text)
+    return "".join(
+        _MENTION.sub("<\N{WORD JOINER}", part if number % 2 else _LINK.sub(_honest, part))
+        for number, part in enumerate(parts)
+    )
 
 
 def shown(text: str) -> str:
@@ -35,9 +46,14 @@ def _prose(text: str) -> str:
 
 
 def _link(found: "re.Match[str]") -> str:
-    """Where the text itself is an address, only one that leads there is taken for a link."""
-    text, url = found[1], found[2]
-    seems = re.match(r"(?:https?://)?([\w.-]+\.[a-z]{2,})(?:/|$)", text)
-    if seems is not None and seems[1] != (urlsplit(url).hostname or ""):
-        return f"{text} ({url})"
-    return f"<{url}|{text}>"
+    return f"{found[1]} ({found[2]})" if _misleads(found) else f"<{found[2]}|{found[1]}>"
+
+
+def _honest(found: "re.Match[str]") -> str:
+    return f"{found[1]} ({found[2]})" if _misleads(found) else found[0]
+
+
+def _misleads(found: "re.Match[str]") -> bool:
+    """Whether the text of a link is an address itself, and leads somewhere else."""
+    seems = re.match(r"(?:https?://)?([\w.-]+\.[a-z]{2,})(?:/|$)", found[1])
+    return seems is not None and seems[1] != (urlsplit(found[2]).hostname or "")

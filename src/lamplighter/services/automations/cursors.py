@@ -23,7 +23,9 @@ class KeepCursor:
     The value that was read must be named to move it: if another run moved it meanwhile, nothing is overwritten.
     """
 
-    name: str | None = given("The automation; inside a run, its own when left out.", default=None, positional=True)
+    name: str | None = given(
+        "The automation; inside a run, its own when left out.", default=None, positional=True, names="automation"
+    )
     set: str | None = given("Where it is from now on, such as the last id or time that was seen.", default=None)
     expect: str | None = given("Where it is now, as it was read; empty if it has no value yet.", default=None)
     type: CursorKind | None = given(

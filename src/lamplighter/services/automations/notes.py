@@ -27,7 +27,9 @@ class KeepNotes:
     A version that was read must be named to write: if somebody wrote meanwhile, nothing is overwritten.
     """
 
-    name: str | None = given("The automation; inside a run, its own when left out.", default=None, positional=True)
+    name: str | None = given(
+        "The automation; inside a run, its own when left out.", default=None, positional=True, names="automation"
+    )
     text: str | None = given("The new notes, in place of all there were; at most 16 kB.", default=None)
     version: int | None = given("The version that the new notes replace; 0 if there are none yet.", default=None)
     at: int | None = given("Show this version; the last 50 are kept.", default=None)

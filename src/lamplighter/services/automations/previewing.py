@@ -33,7 +33,9 @@ class PreviewAutomation:
     """
 
     body: Mapping[str, Any] = given("The keys of an automation.toml; of a change only what changes.", whole=True)
-    of: str | None = given("The stored automation that it would change; a new one when left out.", default=None)
+    of: str | None = given(
+        "The stored automation that it would change; a new one when left out.", default=None, names="automation"
+    )
     count: int = given("At most so many times.", default=5, least=1, most=100)
 
 

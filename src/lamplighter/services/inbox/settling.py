@@ -96,8 +96,8 @@ def covered(tx: Tx, fingerprint: str) -> int:
 
 
 def refreshed(tx: Tx, item: InboxItem, found: Folded) -> InboxItem:
-    """The item as its runs are now; what it says is what the last of them said."""
-    last = None if found.last_run == item.last_run else tx.runs.get(found.last_run)
+    """The item as its runs are now. It says what the newest said, even after that one was retried."""
+    last = tx.runs.get(found.last_run) if found.last_at > item.last_at else None
     facts = item.facts if last is None else needs.facts_of(last)
     return changed(
         item, facts=facts, count=found.count, first_at=found.first_at, last_at=found.last_at, last_run=found.last_run

@@ -67,7 +67,7 @@ def _set_off(run: RunDetail, actor: str | None, told: str) -> str:
 def _waited(run: RunDetail, now: datetime) -> Iterator[str]:
     if run.waits_for:
         until = f", until {run.lifts_at:%Y-%m-%d %H:%M} UTC at the latest" if run.lifts_at else ""
-        yield f"It is ready and waits: {run.waits_for}{until}."
+        yield f"It waits: {run.waits_for}{until}."
     elif run.state in {RunState.QUEUED, RunState.ENRICHING, RunState.READY}:
         yield f"No worker has taken it up yet; it has waited for {_span(now - run.created_at)}."
     elif run.started_at:

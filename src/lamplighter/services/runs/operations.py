@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from lamplighter.domain.access import Verb, require_own_run
-from lamplighter.domain.runs.completion import ASK_TOOL, TOOL, Completion, Outcome, parse, parse_question
+from lamplighter.domain.runs.completion import ASK_TOOL, TOOL, Completion, Outcome, as_question, parse, parse_question
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.errors import UsageError
@@ -226,12 +226,12 @@ RESOLVE_RUN = transaction(
 )
 COMPLETE_RUN: Operation[Completion, completing.Completed] = Operation(
     "run.complete", Kind.TRANSACTION, Verb.COMPLETE_RUN, Completion, completing.Completed, complete_run,
-    form=CompleteRun, reads=parse, settle=completed, repeatable=True, patient=True,
+    form=CompleteRun, reads=parse, writes=Completion.as_json, settle=completed, repeatable=True, patient=True,
     tool=TOOL, http=Http("POST", "/runs/{run}/complete"),
 )  # fmt: skip
 ASK_PERSON: Operation[Completion, completing.Completed] = Operation(
     "run.ask", Kind.TRANSACTION, Verb.COMPLETE_RUN, Completion, completing.Completed, complete_run,
-    form=AskPerson, reads=parse_question, settle=completed, repeatable=True, patient=True,
+    form=AskPerson, reads=parse_question, writes=as_question, settle=completed, repeatable=True, patient=True,
     tool=ASK_TOOL, http=Http("POST", "/runs/{run}/ask"),
 )  # fmt: skip
 ANSWER_RUN = transaction(

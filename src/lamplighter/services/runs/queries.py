@@ -1,9 +1,9 @@
 """Reading runs: a page of them, and one in full. It imports little, because `lamp run list` is used often."""
 
 from lamplighter.domain.access import Verb
-from lamplighter.domain.runs.model import RunState
+from lamplighter.domain.runs.model import ACTIVE, RunState
 from lamplighter.kit.errors import UsageError
-from lamplighter.kit.records import record
+from lamplighter.kit.records import changed, record
 from lamplighter.kit.shapes import given
 from lamplighter.ports.runs import RunUnknown
 from lamplighter.services.context import Context
@@ -12,6 +12,9 @@ from lamplighter.services.runs.views import RunDetail, RunView, detail, view
 from lamplighter.store.tx import Tx
 
 RUN_ID = "The run's id or a part of it, `last`, `last:AUTOMATION`, or an automation's name for its newest run."
+
+PAUSED = "the city is paused; `lamp resume` lets it go on"
+_NOT_YET_AT_WORK = ACTIVE - {RunState.RUNNING}
 
 
 @record
@@ -74,7 +77,13 @@ def show_run(tx: Tx, ask: ShowRun, _ctx: Context) -> RunDetail:
     if row is None:
         raise RunUnknown(ask.run)
     again = tx.runs.retried_by(row.automation, row.id) if row.ended else None
-    return detail(row, tx.runs.events(row.id), tx.artifacts.of(row.id), retried_by=again)
+    shown = detail(row, tx.runs.events(row.id), tx.artifacts.of(row.id), retried_by=again)
+    return changed(shown, waits_for=PAUSED) if row.state in _NOT_YET_AT_WORK and _is_paused(tx) else shown
+
+
+def _is_paused(tx: Tx) -> bool:
+    city = tx.cities.find()
+    return city is not None and city.paused_at is not None
 
 
 LIST_RUNS = read(

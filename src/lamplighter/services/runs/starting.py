@@ -133,33 +133,18 @@ class Taken:
         return len(self.started) + len(self.items) + self.over
 
 
-def take_due(  # noqa: PLR0913  what a process may take
-    tx: Tx,
-    worker: Worker,
-    now: datetime,
-    *,
-    limit: int,
-    run: str | None = None,
-    reach: Reach | None = None,
-    bounded: bool = False,
-) -> Taken:
-    """Claim the longest due items, and start the commands among them in the same transaction.
-
-    Where limits keep commands waiting, too (`bounded`), each is started by itself.
-    """
-    due = outbox.due(tx, now, limit=limit, run=run, reach=reach)
-    return take(tx, due, worker, now, reach=reach, bounded=bounded)
-
-
 def take(
     tx: Tx, due: Sequence[Item], worker: Worker, now: datetime, *, reach: Reach | None = None, bounded: bool = False
 ) -> Taken:
-    """As `take_due`, of items that are locked already."""
+    """Claim items that are due and locked, and start the commands among them in the same transaction.
+
+    Where limits keep commands waiting, too (`bounded`), each is started by itself.
+    """
     commands = [] if bounded else [item for item in due if _is_command(item)]
     items = [outbox.claimed(tx, item, worker.owner, now) for item in due if bounded or not _is_command(item)]
     this = _Starting.of(tx, commands)
     started = [this.begin(item, claim_item(item, worker.owner, now), worker, now) for item in commands]
-    return Taken([one for one in started if one is not None], items, tx.outbox.next_due_at(reach=reach))
+    return Taken([one for one in started if one is not None], items, outbox.next_due_at(tx, reach=reach))
 
 
 def _is_command(item: Item) -> bool:

@@ -11,6 +11,7 @@ from lamplighter.domain.automations.model import AgentAction, Automation, Manual
 from lamplighter.domain.delivery.outbox import ItemKind, new_item
 from lamplighter.domain.runs.model import MESSAGE, Run, RunState, first_state
 from lamplighter.domain.slack.events import EARLY_WITHIN, Said, counts, is_early
+from lamplighter.domain.slack.messages import cut
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.errors import Conflict, LampError
 from lamplighter.kit.json_text import text_of
@@ -23,9 +24,10 @@ from lamplighter.services.runs.adopting import CONVERSATION, belongs
 from lamplighter.services.runs.continuing import checked, send
 from lamplighter.services.runs.creating import add_run
 from lamplighter.services.runs.ending import Ending
-from lamplighter.services.slack.following import begun_anew, follow
+from lamplighter.services.slack.calling import call
+from lamplighter.services.slack.following import begun_anew, follow, set_status
 from lamplighter.services.slack.installing import member_of
-from lamplighter.services.slack.pressing import SURFACE, Settle, ask_who, call, whisper
+from lamplighter.services.slack.pressing import SURFACE, Settle, ask_who, whisper
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.slack import Early, Thread
 from lamplighter.store.trigger_events import TriggerEvent
@@ -36,6 +38,7 @@ FREE = "slack"
 WORKING = "eyes"
 PICK_WITHIN = timedelta(minutes=15)
 """For so long whoever began a conversation may choose where it works."""
+LONGEST_TITLE = 200
 _PROMPT = "Somebody speaks to you in Slack. What you write is shown to them there: write plainly, and not at length."
 
 
@@ -156,6 +159,7 @@ def _turn(tx: Tx, said: Said, thread: Thread | None, ctx: Context) -> None:
             thread = begun_anew(thread, told.id)
     args = {"channel": thread.channel, "timestamp": said.message, "name": WORKING}
     call(tx, thread.team, Method.ADD_REACTION, args, ctx)
+    set_status(tx, thread, "processing", ctx, title=cut(said.text, LONGEST_TITLE))
     follow(tx, changed(thread, marked=f"{thread.marked} {said.message}".strip()), ctx)
 
 

@@ -1,8 +1,11 @@
 """Threads that are told on: one outbox item for each, as long as something works there."""
 
 from lamplighter.domain.delivery.outbox import SETTLED, ItemKind, new_item
+from lamplighter.domain.slack.manifest import AGENT
 from lamplighter.kit.records import changed
+from lamplighter.ports.slack import Method
 from lamplighter.services.context import Context
+from lamplighter.services.slack.calling import call
 from lamplighter.store.slack import Thread
 from lamplighter.store.tx import Tx
 
@@ -34,4 +37,12 @@ def goes_on(tx: Tx, before: str, new: str, ctx: Context) -> None:
 
 
 def begun_anew(thread: Thread, run: str) -> Thread:
-    return changed(thread, run=run, session="", number=0, message="", said="", doing="")
+    return changed(thread, run=run, session="", number=0, message="", said="", doing="", stream="")
+
+
+def set_status(tx: Tx, thread: Thread, status: str, ctx: Context, *, title: str = "") -> None:
+    """Have Slack show whether something works in the thread, with its own Stop button, where the app may do that."""
+    row = tx.slack.get(thread.team)
+    if row is not None and AGENT in row.scopes.split(","):
+        args = {"channel_id": thread.channel, "thread_ts": thread.thread, "status": status}
+        call(tx, thread.team, Method.SET_STATUS, args | ({"title": title} if title else {}), ctx)

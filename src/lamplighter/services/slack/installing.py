@@ -14,7 +14,7 @@ from lamplighter.domain.automations.model import Strategy
 from lamplighter.domain.city.model import Configuration
 from lamplighter.domain.city.providers import known_providers
 from lamplighter.domain.sessions.presets.catalogue import PRESETS
-from lamplighter.domain.slack.manifest import manifest
+from lamplighter.domain.slack.manifest import lacking, manifest
 from lamplighter.kit.errors import Conflict, LampError, NotFound, UsageError
 from lamplighter.kit.nearest import did_you_mean, full_stop
 from lamplighter.kit.records import changed
@@ -93,6 +93,13 @@ class InstallationView:
     heard_at: datetime | None = given("When Slack last told something.")
     error: str | None = given("What last failed in reaching Slack.")
     failed_at: datetime | None = given("When that was.")
+    lacks: Sequence[str] | None = given(
+        "Scopes of `lamp slack manifest` that the app does not have, as Slack said last; none before it was asked."
+    )
+    unstreamed: str | None = given(
+        "Why Slack last refused to have an answer streamed; none since it took one, or before there was one."
+    )
+    unstreamed_at: datetime | None = given("When that was.")
     conversations: Mapping[str, int] = given("Channels, and how many of their threads are conversations.")
     installed_at: datetime
     installed_by: str
@@ -104,6 +111,7 @@ class SlackTested:
     name: str
     bot_user: str
     works: bool = True
+    lacks: Sequence[str] = given("Scopes of `lamp slack manifest` that the app does not have.", default=())
 
 
 @dataclass(frozen=True)
@@ -122,11 +130,22 @@ class SlackLinked:
 
 
 @dataclass(frozen=True)
+class SlackAsked:
+    """Whom a code was shown to in Slack: a person in a workspace, and what they are called there."""
+
+    team: str
+    workspace: str
+    person: str
+    name: str | None
+
+
+@dataclass(frozen=True)
 class ShowManifest:
     """The manifest from which to make an app of your own in Slack: for `[api] public_url`, else for Socket Mode."""
 
     name: str = given("What the app is called in Slack.", default="Lamplighter")
     socket: bool = given("For Socket Mode, although there is a public address.", default=False)
+    plain: bool = given("Not declared as an agent: without Slack's own Stop button, and open to guests.", default=False)
 
 
 @dataclass(frozen=True)
@@ -165,6 +184,13 @@ class RemoveSlack:
 
 
 @dataclass(frozen=True)
+class FindSlackCode:
+    """Say to whom a code was shown in Slack, before it is used."""
+
+    code: str = given("The code.", positional=True)
+
+
+@dataclass(frozen=True)
 class LinkSlack:
     """Say who you are in Slack, with the code that you were shown there."""
 
@@ -177,7 +203,7 @@ def show_manifest(_tx: Tx, ask: ShowManifest, ctx: Context) -> Manifest:
     if not ask.name.strip() or len(ask.name) > 35:
         raise UsageError("An app's name has 1 to 35 characters.")
     public = "" if ask.socket else ctx.city.api.public_url
-    return Manifest(manifest(ask.name.strip(), public), not public)
+    return Manifest(manifest(ask.name.strip(), public, plain=ask.plain), not public)
 
 
 async def install(host: Host, ask: InstallSlack, ctx: Context) -> InstallationView:
@@ -197,7 +223,7 @@ async def install(host: Host, ask: InstallSlack, ctx: Context) -> InstallationVi
     row = Installation(
         team, str(said.get("team", "")), str(said["user_id"]), str(said.get("bot_id", "")), ask.preset, ask.rig,
         ask.mode, int(bool(values[SIGNING])), int(bool(values[APP])), ctx.now, who,
-        json.dumps(list(dict.fromkeys(ask.configurations))),
+        json.dumps(list(dict.fromkeys(ask.configurations))), scopes_of(said),
     )  # fmt: skip
     secrets: dict[str, SecretRow | None] = {}
     for which, value in values.items():
@@ -265,7 +291,19 @@ async def try_slack(host: Host, ask: TrySlack, ctx: Context) -> SlackTested:
         told = error.message
         await host.store.transact(lambda tx: tx.slack.failed(row.team, told, ctx.now))
         raise
-    return SlackTested(row.team, str(said.get("team", row.name)), str(said.get("user_id", row.bot_user)))
+    scopes = scopes_of(said)
+    await host.store.transact(lambda tx: tx.slack.scoped(row.team, scopes))
+    name, bot_user = str(said.get("team", row.name)), str(said.get("user_id", row.bot_user))
+    return SlackTested(row.team, name, bot_user, lacks=_lacks(scopes) or ())
+
+
+def scopes_of(said: Mapping[str, Any]) -> str:
+    """The scopes in an answer to `auth.test`, written alike."""
+    return ",".join(sorted(filter(None, (one.strip() for one in str(said.get("scopes", "")).split(",")))))
+
+
+def _lacks(scopes: str) -> list[str] | None:
+    return lacking(scopes) if scopes else None
 
 
 async def opened(host: Host, team: str) -> tuple[Installation, dict[str, str]]:
@@ -300,10 +338,7 @@ def remove(tx: Tx, ask: RemoveSlack, ctx: Context) -> SlackRemoved:
 
 def link(tx: Tx, ask: LinkSlack, ctx: Context) -> SlackLinked:
     """Raises CodeUnknown, MemberUnknown, Forbidden for the name of another."""
-    mark = mark_of(ask.code)
-    found = next((one for one in tx.slack.people() if one.code == mark), None)
-    if found is None or ctx.now - found.changed_at > CODE_HOLDS:
-        raise CodeUnknown
+    found = _waiting(tx, ask.code, ctx)
     name = ask.member or _own_name(tx, ctx)
     if name != ctx.actor.name and ask.member:
         require(ctx.actor, Verb.WRITE_MEMBERS)
@@ -313,6 +348,22 @@ def link(tx: Tx, ask: LinkSlack, ctx: Context) -> SlackLinked:
     payload = {"team": found.team, "person": found.person}
     tx.events.append(ctx.event("slack.linked", subject=name, payload=payload))
     return SlackLinked(found.team, found.person, name)
+
+
+def find_code(tx: Tx, ask: FindSlackCode, ctx: Context) -> SlackAsked:
+    """Raises CodeUnknown."""
+    found = _waiting(tx, ask.code, ctx)
+    row = tx.slack.get(found.team)
+    return SlackAsked(found.team, "" if row is None else row.name, found.person, found.name or None)
+
+
+def _waiting(tx: Tx, code: str, ctx: Context) -> Person:
+    """Whoever waits to be linked by that code. Raises CodeUnknown."""
+    mark = mark_of(code)
+    found = next((one for one in tx.slack.people() if one.code == mark), None)
+    if found is None or ctx.now - found.changed_at > CODE_HOLDS:
+        raise CodeUnknown
+    return found
 
 
 def _own_name(tx: Tx, ctx: Context) -> str:
@@ -337,19 +388,19 @@ def member_of(tx: Tx, team: str, person: str) -> tuple[str, Role] | None:
     return None if row is None else (row.name, row.role)
 
 
-def link_by_email(tx: Tx, team: str, person: str, email: str, ctx: Context) -> bool:
+def link_by_email(tx: Tx, team: str, person: str, email: str, ctx: Context, *, called: str = "") -> bool:
     """Whether a member has that address, which Slack has verified, for a name."""
     name = next((one.name for one in tx.members.all() if one.name.casefold() == email.casefold()), None)
     if name is None:
         return False
-    tx.slack.put_person(Person(team, person, name, "email", None, ctx.now))
+    tx.slack.put_person(Person(team, person, name, "email", None, ctx.now, called))
     payload = {"team": team, "person": person}
     tx.events.append(ctx.event("slack.linked", subject=name, payload=payload))
     return True
 
 
 def _view(tx: Tx, row: Installation, now: datetime) -> InstallationView:
-    contact = next((one for one in tx.slack.contacts() if one.team == row.team), Contact(row.team))
+    contact = tx.slack.contact(row.team)
     return InstallationView(
         team=row.team, name=row.name, bot_user=row.bot_user,
         ways=[way for way, on in (("events", row.hears), ("socket", row.has_socket)) if on],
@@ -359,6 +410,7 @@ def _view(tx: Tx, row: Installation, now: datetime) -> InstallationView:
         connected=_connected(row, contact, now), heard_at=contact.heard_at, error=contact.error or None,
         failed_at=contact.failed_at,
         conversations={channel: number for (team, channel), number in tx.slack.talks().items() if team == row.team},
+        lacks=_lacks(row.scopes), unstreamed=contact.unstreamed or None, unstreamed_at=contact.unstreamed_at,
         installed_at=row.installed_at, installed_by=row.installed_by,
     )  # fmt: skip
 
@@ -384,5 +436,7 @@ TEST = effect("slack.test", Verb.WRITE_CONNECTIONS, TrySlack, SlackTested, try_s
               http=Http("POST", "/slack/{team}/test"))  # fmt: skip
 REMOVE = transaction("slack.remove", Verb.WRITE_CONNECTIONS, RemoveSlack, SlackRemoved, remove,
                      http=Http("DELETE", "/slack/{team}", status=204))  # fmt: skip
+WHO = read("slack.who", Verb.LINK_SLACK, FindSlackCode, SlackAsked, find_code,
+           http=Http("GET", "/slack/who/{code}"))  # fmt: skip
 # Who links can then do in Slack what their role may, as with a token of their own.
 LINK = transaction("slack.link", Verb.LINK_SLACK, LinkSlack, SlackLinked, link, http=Http("POST", "/slack/link"))

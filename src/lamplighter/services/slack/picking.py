@@ -15,9 +15,10 @@ from lamplighter.ports.slack import Method
 from lamplighter.services.automations import snapshots
 from lamplighter.services.context import Context
 from lamplighter.services.runs import continuing, turns
+from lamplighter.services.slack.calling import call
 from lamplighter.services.slack.conversing import PICK_WITHIN
 from lamplighter.services.slack.installing import member_of
-from lamplighter.services.slack.pressing import SURFACE, Button, button, call, whisper
+from lamplighter.services.slack.pressing import SURFACE, Button, button, whisper
 from lamplighter.services.slack.telling import places_of
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.slack import Thread

@@ -16,12 +16,14 @@ from lamplighter.ports.slack import Method
 from lamplighter.services.context import Context
 from lamplighter.services.inbox import operations as inbox
 from lamplighter.services.operation import Operation, judged
+from lamplighter.services.slack.calling import call
 from lamplighter.services.slack.installing import CODE_HOLDS, link_by_email, mark_of, member_of
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.store.slack import Person
 from lamplighter.store.tx import Store, Tx
 
 SURFACE = "slack"
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -187,31 +189,35 @@ def whisper(  # noqa: PLR0913  where, to whom, and what
     call(tx, team, Method.WHISPER, args, ctx)
 
 
-def call(tx: Tx, team: str, method: str, args: Mapping[str, Any], ctx: Context, *, while_open: str = "") -> None:
-    """Queue a call of Slack, made at least once; with `while_open` only as long as that inbox item is open."""
-    payload: dict[str, Any] = {"team": team, "method": method, "args": dict(args)}
-    if while_open:
-        payload["while_open"] = while_open
-    tx.outbox.add(new_item(ctx.ids.make("out"), ItemKind.SLACK_CALL, payload, ctx.now))
-
-
 # ── who is who ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def known_by_email(tx: Tx, team: str, person: str, user: Mapping[str, Any], ctx: Context) -> bool:
-    """Link a user of Slack by the address that Slack has verified, if a member has it for a name."""
+    """Link a user of Slack by the address that Slack has verified, if a member has it for a name.
+
+    Of anybody else it is noted what they are called there, unless they are linked.
+    """
     profile = user.get("profile") if isinstance(user.get("profile"), Mapping) else {}
     assert isinstance(profile, Mapping)  # noqa: S101  as above
     email = str(profile.get("email") or "")
     sound = user.get("is_email_confirmed") is True and not user.get("is_bot") and not user.get("deleted")
     foreign = user.get("team_id") not in {None, team}
-    return bool(email) and sound and not foreign and link_by_email(tx, team, person, email, ctx)
+    called = cut(str(user.get("real_name") or user.get("name") or ""), LONGEST_NAME)
+    if email and sound and not foreign and link_by_email(tx, team, person, email, ctx, called=called):
+        return True
+    before = tx.slack.person(team, person)
+    if called and (before is None or before.member is None):
+        code, at = (None, ctx.now) if before is None else (before.code, before.changed_at)
+        tx.slack.put_person(Person(team, person, None, "link", code, at, called))
+    return False
 
 
 def ask_who(tx: Tx, team: str, channel: str, person: str, ctx: Context, *, thread: str = "") -> None:
     """Show a code, to that person alone, with which a member says that it is them."""
     code = secrets.token_hex(5).upper()
-    tx.slack.put_person(Person(team, person, None, "link", mark_of(code), ctx.now))
+    before = tx.slack.person(team, person)
+    called = "" if before is None else before.name
+    tx.slack.put_person(Person(team, person, None, "link", mark_of(code), ctx.now, called))
     minutes = int(CODE_HOLDS.total_seconds() // 60)
     public = "" if ctx.configured is None else ctx.city.api.public_url.rstrip("/")
     page = f" or open {public}/settings/slack/link?code={code}" if public else ""

@@ -2,33 +2,44 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from lamplighter.domain.delivery.outbox import Item
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.domain.runs.target import FAILED_SELECTION
+from lamplighter.domain.slack import stream as streaming
 from lamplighter.domain.slack.doing import THINKS, doing
-from lamplighter.domain.slack.markdown import plain, shown
+from lamplighter.domain.slack.markdown import harmless, plain, shown
 from lamplighter.domain.slack.messages import LONGEST_PART, parts
+from lamplighter.domain.slack.stream import Mode, Stream
 from lamplighter.kit.records import changed
 from lamplighter.ports.slack import Method
 from lamplighter.services import configurations, outbox
 from lamplighter.services.context import Context
 from lamplighter.services.inbox.telling import body
+from lamplighter.services.slack.calling import call
 from lamplighter.services.slack.conversing import WORKING, is_free
-from lamplighter.services.slack.following import begun_anew
-from lamplighter.services.slack.pressing import call
+from lamplighter.services.slack.following import begun_anew, set_status
 from lamplighter.store.slack import Thread
 from lamplighter.store.transcripts import TranscriptEvent
 from lamplighter.store.tx import Tx
 
 FAILED = "x"
 MOST_EVENTS = 500
+ASKED_AGAIN = timedelta(hours=1)
+"""So long no answer is streamed where Slack said that the app may not."""
+OF_THE_APP = frozenset({"missing_scope", "unknown_method", "not_allowed_token_type", "no_permission", "access_denied"})
+"""Refusals that hold for all channels of a workspace."""
+_ENDS = {
+    RunState.SUCCEEDED: ("Done", True), RunState.NEEDS_HUMAN: ("Asks for a person", True),
+    RunState.CANCELED: ("Stopped", True),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Step:
+class Edit:
     """The text of the message that is being edited, or of the next one; `after` is the thread once that is told.
 
     `closes` says that no more goes into that message. Without a text the message says only what is being done, or, at
@@ -39,6 +50,47 @@ class Step:
     text: str
     after: Thread
     closes: bool = False
+
+
+@dataclass(frozen=True)
+class Open:
+    """The next message is to be streamed: it is begun with `mark`, and says nothing yet."""
+
+    thread: Thread
+    effect: str
+
+
+@dataclass(frozen=True)
+class Append:
+    """What has come is added to the stream; `after` is the thread once that is told."""
+
+    thread: Thread
+    chunks: Sequence[Mapping[str, Any]]
+    after: Thread
+
+
+@dataclass(frozen=True)
+class Close:
+    """The stream ends, with nothing more said in it. This may be repeated."""
+
+    thread: Thread
+    chunks: Sequence[Mapping[str, Any]]
+    after: Thread
+
+
+@dataclass(frozen=True)
+class Settle:
+    """The stream is ended, and its message edited to hold `text`, all that is known to have been said in it.
+
+    It is not known what it shows, or Slack ends it soon. This may be repeated.
+    """
+
+    thread: Thread
+    text: str
+    after: Thread
+
+
+Step = Edit | Open | Append | Close | Settle
 
 
 @dataclass(frozen=True)
@@ -57,7 +109,7 @@ class Look:
     places: Mapping[str, str] = field(default_factory=dict)
 
 
-def look(tx: Tx, thread_id: str) -> Look | None:
+def look(tx: Tx, thread_id: str, now: datetime) -> Look | None:
     """What is to be told next; None where the thread is forgotten."""
     thread = tx.slack.thread(thread_id)
     if thread is None:
@@ -65,22 +117,51 @@ def look(tx: Tx, thread_id: str) -> Look | None:
     run = tx.runs.get(thread.run)
     if run is None:
         return Look(thread, None)
+    step = _step(tx, run, thread, now)
+    if step is not None:
+        return Look(thread, run, step)
+    return Look(thread, run, ends=run.ended, asks=_asks(tx, run), places=places_of(tx, thread, run))
+
+
+def _step(tx: Tx, run: Run, thread: Thread, now: datetime) -> Step | None:
+    stream = streaming.read(thread.stream)
+    is_old = stream.mode is Mode.OPEN and not run.ended and stream.is_old(now)
+    if stream.mode is Mode.UNSURE or is_old:
+        return _settle(thread)
     if thread.said and not thread.message:  # what did not fit the message before
-        return Look(thread, run, _step(thread, thread.session, thread.number, ()))
+        return _edit(thread, thread.session, thread.number, ())
+    streams = stream.mode is Mode.OPEN or (stream.mode is Mode.NONE and _may_stream(tx, thread, now))
+    closed = stream.mode is Mode.CLOSED  # what comes after all is said in a message of its own
+    base = changed(thread, message="", said="", stream=streaming.EDITED) if closed else thread
+    found = _next(tx, run, base, stream if streams else None, only_said=closed)
+    if found is not None or not run.ended:
+        return found
+    if stream.mode is Mode.OPEN:
+        return _ended(run, thread, stream)
+    return Edit(thread, thread.said, _undressed(thread)) if thread.doing else None
+
+
+def _next(tx: Tx, run: Run, thread: Thread, stream: Stream | None, *, only_said: bool) -> Step | None:
+    """The step by which what has come since is told, streamed where there is a stream."""
     sessions = [one.id for one in tx.sessions.of_run(run.id)]
     at = sessions.index(thread.session) if thread.session in sessions else 0
     for session in sessions[at:]:
         number = thread.number if session == thread.session else 0
-        seen = thread.doing
         while events := tx.transcripts.after(session, number, limit=MOST_EVENTS):
             number = events[-1].number
-            said = [text for one in events if one.kind == "text" and (text := str(one.body.get("text", "")).strip())]
-            now = _doing(seen, events)
-            if said or now != seen:
-                return Look(thread, run, _step(thread, session, number, said, now or THINKS))
-    if run.ended and thread.doing:
-        return Look(thread, run, Step(thread, thread.said, _undressed(thread)))
-    return Look(thread, run, ends=run.ended, asks=_asks(tx, run), places=places_of(tx, thread, run))
+            said = list(filter(None, map(_said, events)))
+            now = _doing(thread.doing, events)
+            if stream is not None:
+                step = _streamed(thread, stream, session, events)
+                if step is not None:
+                    return step
+            elif said or (now != thread.doing and not only_said):
+                return _edit(thread, session, number, said, now or THINKS)
+    return None
+
+
+def _said(event: TranscriptEvent) -> str:
+    return str(event.body.get("text", "")).strip() if event.kind == "text" else ""
 
 
 def _doing(before: str, events: Sequence[TranscriptEvent]) -> str:
@@ -96,17 +177,128 @@ def _undressed(thread: Thread) -> Thread:
     return changed(thread, doing="", message=thread.message if thread.said else "")
 
 
-def _step(thread: Thread, session: str, number: int, said: Sequence[str], now: str = THINKS) -> Step:
+def _edit(thread: Thread, session: str, number: int, said: Sequence[str], now: str = THINKS) -> Edit:
     """Add to the message as long as it fits; what does not fit goes on in the next message."""
-    whole = "\n\n".join(([thread.said] if thread.said else []) + [shown(one) for one in said])
+    whole = _whole(thread, said)
     if not whole:
-        return Step(thread, "", changed(thread, session=session, number=number, doing=now))
-    first = parts(whole, LONGEST_PART)[0]
-    if first == whole:
-        return Step(thread, whole, changed(thread, session=session, number=number, said=whole, doing=now))
-    rest = whole[len(first) :].lstrip()
+        return Edit(thread, "", changed(thread, session=session, number=number, doing=now))
+    first, rest = _cut(whole)
+    if not rest:
+        return Edit(thread, whole, changed(thread, session=session, number=number, said=whole, doing=now))
     after = changed(thread, session=session, number=number, message="", said=rest, doing="")
-    return Step(thread, first, after, closes=True)
+    return Edit(thread, first, after, closes=True)
+
+
+def _whole(thread: Thread, said: Sequence[str]) -> str:
+    return "\n\n".join(([thread.said] if thread.said else []) + [shown(one) for one in said])
+
+
+def _cut(whole: str) -> tuple[str, str]:
+    """What fits a message that is edited, and the rest."""
+    first = parts(whole, LONGEST_PART)[0]
+    return first, whole[len(first) :].lstrip()
+
+
+# ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _may_stream(tx: Tx, thread: Thread, now: datetime) -> bool:
+    """Slack streams to whoever asked, and only for an app that it lets; it is asked again after a while."""
+    if not thread.started_by or thread.message or thread.said:
+        return False
+    contact = tx.slack.contact(thread.team)
+    refused_at = contact.unstreamed_at if contact.unstreamed in OF_THE_APP else None
+    return refused_at is None or now - refused_at > ASKED_AGAIN
+
+
+def _streamed(thread: Thread, stream: Stream, session: str, events: Sequence[TranscriptEvent]) -> Step | None:
+    """What of these events goes into the stream; None where nothing of them is told."""
+    fitting = _fitting(thread, events)
+    if not fitting:  # the next message takes it: a stream, where it fits one
+        if stream.mode is Mode.OPEN and (thread.said or stream.entries):
+            after = changed(thread, message="", said="", doing="", stream="")
+            return _close(thread, stream, streaming.GOES_ON, ok=True, after=after)
+        edited = changed(thread, stream=streaming.EDITED)
+        if stream.mode is Mode.OPEN:
+            return _settle(thread)
+        number, said = events[0].number, [_said(events[0])]
+        return _edit(edited, session, number, said)
+    entries, said = stream.entries, []
+    for one in fitting:
+        if one.kind == "tool_started":
+            entries = streaming.begun(entries, str(one.body.get("tool_id", "")), str(one.body.get("name", "")))
+        elif one.kind == "tool_ended":
+            entries = streaming.ended(entries, str(one.body.get("tool_id", "")), ok=bool(one.body.get("ok")))
+        elif text := _said(one):
+            said.append(text)
+    if not said and entries == stream.entries:
+        rest = events[len(fitting) :]
+        return _streamed(thread, stream, session, rest) if rest else None
+    number = fitting[-1].number
+    if stream.mode is Mode.NONE:
+        return Open(thread, f"{thread.id}:{thread.run}:{thread.session}:{thread.number}:stream")
+    # Blank lines end each part: what a part begins with may be lost where Slack joins them.
+    text = "".join(f"{harmless(one)}\n\n" for one in said)
+    after = changed(
+        thread, session=session, number=number, said=_whole(thread, said),
+        doing=_doing(thread.doing, fitting) or THINKS,
+        stream=streaming.written(replace(stream, entries=entries)),
+    )  # fmt: skip
+    return Append(thread, streaming.added(stream, entries, text), after)
+
+
+def _fitting(thread: Thread, events: Sequence[TranscriptEvent]) -> Sequence[TranscriptEvent]:
+    """As many of the first events as one stream may hold besides what it holds."""
+    length = len(thread.said)
+    for number, one in enumerate(events):
+        text = _said(one)
+        length += len(shown(text)) + 2 if text else 0
+        if length > streaming.LONGEST:
+            return events[:number]
+    return events
+
+
+def _close(thread: Thread, stream: Stream, title: str, *, ok: bool, after: Thread | None = None) -> Close:
+    over = after or changed(thread, doing="", stream=streaming.CLOSED)
+    return Close(thread, streaming.closing(stream, title, ok=ok), over)
+
+
+def _ended(run: Run, thread: Thread, stream: Stream) -> Close:
+    title, ok = _ENDS.get(run.state, ("Failed", False))
+    return _close(thread, stream, title, ok=ok)
+
+
+def _settle(thread: Thread) -> Settle:
+    doing = thread.doing or THINKS
+    if not thread.said:
+        return Settle(thread, "", changed(thread, doing=doing, stream=streaming.EDITED))
+    first, rest = _cut(thread.said)
+    if rest:
+        return Settle(thread, first, changed(thread, message="", said=rest, doing="", stream=streaming.EDITED))
+    return Settle(thread, first, changed(thread, doing=doing, stream=streaming.EDITED))
+
+
+def opened(tx: Tx, item: Item, thread: Thread, *, mark: str, message: str, now: datetime) -> None:
+    """The stream is begun. Raises NotClaimed."""
+    if tx.slack.contact(thread.team).unstreamed:
+        tx.slack.unstreamed(thread.team, "", now)
+    stream = streaming.written(Stream(Mode.OPEN, mark, now))
+    told(tx, item, changed(thread, message=message, stream=stream))
+
+
+def not_opened(tx: Tx, item: Item, thread: Thread, *, why: str, now: datetime) -> None:
+    """Slack does not have it streamed: the turn is told by a message that is edited. Raises NotClaimed."""
+    tx.slack.unstreamed(thread.team, why, now)
+    told(tx, item, changed(thread, stream=streaming.EDITED))
+
+
+def unsure(tx: Tx, item: Item, thread: Thread) -> None:
+    """A call is about to change what the stream shows. Raises NotClaimed."""
+    stream = replace(streaming.read(thread.stream), mode=Mode.UNSURE)
+    told(tx, item, changed(thread, stream=streaming.written(stream)))
+
+
+# ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _asks(tx: Tx, run: Run) -> Mapping[str, Any] | None:
@@ -134,7 +326,7 @@ def told(tx: Tx, item: Item, after: Thread) -> None:
         tx.slack.save_thread(
             changed(
                 locked, session=after.session, number=after.number, message=after.message, said=after.said,
-                doing=after.doing,
+                doing=after.doing, stream=after.stream,
             )
         )  # fmt: skip
 
@@ -168,6 +360,7 @@ def finish(tx: Tx, item: Item, thread_id: str, ctx: Context) -> None:
         outbox.later(tx, item, ctx.now, ctx.now)
         return
     _unmark(tx, thread, run, ctx)
+    set_status(tx, thread, "active", ctx)
     tx.slack.save_thread(changed(begun_anew(thread, thread.run), marked="", is_followed=0, follower=""))
     outbox.done(tx, item, ctx.now)
 

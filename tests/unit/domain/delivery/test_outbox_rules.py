@@ -79,6 +79,13 @@ def test_an_item_is_claimed_when_due_and_once() -> None:
         claim(claim(an_item(), "w", NOW), "v", NOW)
 
 
+def test_what_failed_before_a_part_was_done_counts_no_more() -> None:
+    failed = after_failure(claim(an_item(), "w", NOW), 1, "no", NOW)
+    mine = claim(failed, "w", NOW)
+    assert put_off(mine, 2, NOW).attempts == 1
+    assert put_off(mine, 2, NOW, afresh=True).attempts == 0
+
+
 def test_putting_off_costs_nothing() -> None:
     item = put_off(claim(an_item(), "w", NOW), 1, NOW + timedelta(minutes=1))
     assert (item.state, item.attempts, item.due_at) == (ItemState.PENDING, 0, NOW + timedelta(minutes=1))

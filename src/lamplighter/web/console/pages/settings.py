@@ -17,7 +17,7 @@ from lamplighter.services.notices import LIST as DESTINATIONS
 from lamplighter.services.notices import LOG, RULES, TEST, ListDestinations, ListNotices, ShowRules, TryDestination
 from lamplighter.services.organizations import RENAME, RenameOrganization, ShowOrganization
 from lamplighter.services.organizations import SHOW as ORGANIZATION
-from lamplighter.services.slack.installing import LINK, LinkSlack, ListSlack, TrySlack
+from lamplighter.services.slack.installing import LINK, WHO, FindSlackCode, LinkSlack, ListSlack, TrySlack
 from lamplighter.services.slack.installing import LIST as SLACK
 from lamplighter.services.slack.installing import TEST as TEST_SLACK
 from lamplighter.services.suspension import RESUME, ResumeCity
@@ -65,8 +65,10 @@ async def try_slack(visit: Visit) -> Response:
 
 async def ask_slack_link(visit: Visit) -> Response:
     """A member says on this page that it was they who were shown the code in Slack."""
+    code = visit.query.get("code", "")
+    asked = await visit.ask(WHO, FindSlackCode(code)) if code else None
     await visit.look()
-    return await visit.page("slack_link.html", code=visit.query.get("code", ""))
+    return await visit.page("slack_link.html", code=code, asked=asked)
 
 
 async def slack_link(visit: Visit) -> Response:
