@@ -108,8 +108,9 @@ async def _people(visit: Visit, made: TokenMade | None) -> Response:
     roles = [one.value for one in PersonRole]
     apart = organization.found is not None and not organization.found.is_home
     return await visit.page(
-        "people.html", members=members, tokens=tokens, roles=roles, made=made, organization=organization, apart=apart
-    )
+        "people.html", members=members, tokens=tokens, roles=roles, made=made, organization=organization, apart=apart,
+        address="/settings/people",
+    )  # fmt: skip
 
 
 async def rename_organization(visit: Visit) -> Response:
