@@ -116,7 +116,7 @@ def test_its_answer_is_a_record_a_list_of_records_or_nothing(operation: Operatio
     assert schema_of(operation.answer)
 
 
-OF_OWNERS = {Verb.WRITE_MEMBERS}
+OF_OWNERS = {Verb.WRITE_MEMBERS, Verb.WRITE_ORGANIZATION, Verb.INVITE_CITY, Verb.MOVE_CITY}
 """The rights that only owners have."""
 
 

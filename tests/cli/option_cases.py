@@ -292,6 +292,7 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "token create --scopes": _with("token create {n}", "--scopes read"),
     "token create --expires": _with("token create {n}", "--expires never"),
     "token list --member": _with("token list", "--member member1@example.org"),
+    "org invite --expires": _with("org invite", "--expires nonsense"),
     "connection create --provider": ("connection create {n}", "connection create {n} --provider linear"),
     "connection create --title": _with("connection create {n}", "--title '{{data.repo}}'"),
     "connection create --author": _with(CONNECT, "--author ada"),
@@ -442,6 +443,10 @@ ELSEWHERE: dict[str, str] = {
         RUNS,
     ),
     "daemon install --print": "cli/test_service_reload.py",
+    **dict.fromkeys(
+        ("org join --dry-run", "org join --yes", "org leave --dry-run", "org leave --name", "org leave --yes"),
+        "cli/test_organizations.py",
+    ),
     "run take --tmux": "agents/test_taken_agents.py",
     "config check --strict": "cli/test_config_commands.py",
     "init --new-database": "cli/test_lost_database.py",

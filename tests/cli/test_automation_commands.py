@@ -342,7 +342,7 @@ def test_a_deep_automation_file_is_told_as_a_problem(lamp: Lamp, town: Path, tex
     assert "it has more than 100 arrays and tables within each other" in row["problems"][0]
 
 
-@pytest.mark.parametrize(("word", "told"), [("org", "`lamp member list`"), ("serve", "`lamp up`")])
+@pytest.mark.parametrize(("word", "told"), [("serve", "`lamp up`")])
 def test_what_people_look_for_and_is_not_there_is_told_by_name(lamp: Lamp, word: str, told: str) -> None:
     code, _, err = lamp(word, "list")
     assert (code, told in err) == (2, True)

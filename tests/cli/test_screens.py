@@ -120,6 +120,7 @@ COMMANDS = {
     "token-list": ["token", "list"],
     "login-list": ["login", "list"],
     "member-list": ["member", "list"],
+    "org-show": ["org", "show"],
     "context-list": ["context", "list"],
     "audit-list": ["audit", "list"],
     "inbox-list": ["inbox", "list"],

@@ -13,9 +13,11 @@ import pytest
 
 from lamplighter.domain.events import EventFilter, NewEvent
 from lamplighter.store import copying
+from lamplighter.store.cities import organization_of
 from lamplighter.store.copying import Progress, copy_city, digests_of
 from lamplighter.store.engine import PostgresTables, SqliteTables
 from lamplighter.store.engine.city_tables import Table, in_order
+from lamplighter.store.organizations import OrganizationRow
 from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, migrate, open_direct
 
 CITY, TWIN = "cty_1", "cty_2"
@@ -45,6 +47,7 @@ def fill(place: SqliteUrl, city: str, *, rows: int = ROWS, offset: int = 0) -> N
             columns = raw.execute(COLUMNS, (name,)).fetchall()
             linked = {one for (one,) in raw.execute(FOREIGN, (name,))}
             chosen = dict(CHECKED.findall(raw.execute(CREATED, (name,)).fetchone()[0])) | {"city_id": city}
+            chosen |= {"organization_id": organization_of(city)}
             one_each = [key for key, _, in_key in columns if in_key] == ["city_id"]  # a table with one row for a city
             numbers = range(1 if one_each else rows)
             made = [tuple(value(name, one, n + offset, chosen, linked) for one in columns) for n in numbers]
@@ -259,3 +262,64 @@ def test_both_databases_have_the_same_tables_and_columns(sqlite_place: SqliteUrl
 
 def test_tables_come_after_those_they_refer_to() -> None:
     assert in_order(["c", "a", "b"], {"a": {"b"}, "b": {"c", "b"}}) == ["c", "b", "a"]
+
+
+def share(place: SqliteUrl) -> None:
+    """Let both cities be in the organization of the first."""
+    store = open_direct(place, TWIN)
+    store.transact(lambda tx: tx.organizations.move(TWIN, organization_of(CITY)))
+    store.transact(lambda tx: tx.organizations.end(organization_of(TWIN)))
+    store.close()
+
+
+def test_cities_of_one_organization_are_together_again_where_both_are_copied_to(
+    sqlite_place: SqliteUrl, postgres_place: PostgresUrl
+) -> None:
+    """The second one takes the members and tokens that the organization has there by then."""
+    fill(sqlite_place, CITY)
+    fill(sqlite_place, TWIN, offset=1000)
+    share(sqlite_place)
+    copy_city(sqlite_place, postgres_place, CITY, tell=silent)
+    first = open_direct(postgres_place, CITY)
+    first.transact(lambda tx: tx.members.remove("k1"))
+    assert not {"members", "tokens"} & set(copy_city(sqlite_place, postgres_place, TWIN, tell=silent).rows)
+    assert copy_city(sqlite_place, postgres_place, TWIN, tell=silent).already
+    second = open_direct(postgres_place, TWIN)
+    assert [one.id for one in second.read(lambda tx: tx.organizations.cities())] == [CITY, TWIN]
+    assert [one.read(lambda tx: tx.organizations.is_home()) for one in (first, second)] == [True, False]
+    names = [one.name for one in second.read(lambda tx: tx.members.all())]
+    assert len(names) == ROWS - 1
+    assert "k1" not in names
+    for store in (first, second):
+        store.close()
+
+
+def test_a_city_that_is_copied_away_alone_is_the_home_of_its_organization_there(
+    sqlite_place: SqliteUrl, back: SqliteUrl
+) -> None:
+    fill(sqlite_place, CITY)
+    fill(sqlite_place, TWIN, offset=1000)
+    share(sqlite_place)
+    copy_city(sqlite_place, back, TWIN, tell=silent)
+    store = open_direct(back, TWIN)
+    assert store.read(lambda tx: tx.organizations.is_home())
+    assert len(store.read(lambda tx: tx.members.all())) == ROWS
+    store.close()
+
+
+def test_a_city_that_was_put_out_of_an_organization_does_not_come_back_by_a_copy(
+    sqlite_place: SqliteUrl, postgres_place: PostgresUrl
+) -> None:
+    fill(sqlite_place, CITY)
+    fill(sqlite_place, TWIN, offset=1000)
+    share(sqlite_place)
+    for city in (CITY, TWIN):
+        copy_city(sqlite_place, postgres_place, city, tell=silent)
+    store = open_direct(postgres_place, TWIN)
+    own = OrganizationRow("org_own", "own", AT, TWIN)
+    store.transact(lambda tx: (tx.organizations.add(own), tx.organizations.move(TWIN, own.id)))
+    before = of(postgres_place, TWIN)
+    with pytest.raises(copying.OtherOrganization):
+        copy_city(sqlite_place, postgres_place, TWIN, replace=True, tell=silent)
+    assert of(postgres_place, TWIN) == before
+    store.close()

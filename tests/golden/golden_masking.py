@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-ID = re.compile(r"\b(adt|ast|aut|blk|cty|dlv|inb|msg|nod|ntc|out|own|run|ses|tail|tev|tok)_[0-9a-z]{26}(?![0-9a-z])")
+ID = re.compile(
+    r"\b(adt|ast|aut|blk|cty|dlv|inb|msg|nod|ntc|org|out|own|run|ses|tail|tev|tok)_[0-9a-z]{26}(?![0-9a-z])"
+)
 TIME = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?(?: [A-Z]{3,4}\b)?")
 PATTERNS = (
     (ID, r"<\1>"),

@@ -70,6 +70,16 @@ def admit_people(city: GoldenCity) -> None:
     city.commands["token-list"] = city.masked([one | {"ending": "<end>"} for one in city.json("token", "list")])
     city.record("token revoke", made["id"])
     city.record("audit list", "--limit", "2")
+    city.record("org show")
+    city.record("org rename", "towns")
+    invited = city.json("org", "invite")
+    city.commands["org-invite"] = city.masked(invited | {"invitation": "<secret>"})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sys.stdin", io.StringIO(invited["invitation"]))
+        city.record("org join", "--dry-run", case="own")
+    city.record("org leave", "--dry-run", case="alone")
+    city.record("org remove", "nowhere", case="unknown")
+    city.record("org home", "town")
     city.record("member remove", "ben")
 
 

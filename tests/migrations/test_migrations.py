@@ -326,3 +326,44 @@ def test_a_migration_does_not_wait_for_a_lock_for_ever(
         with pytest.raises(StoreBusy):
             migrate_postgres(postgres_place.url)
     assert migrate_postgres(postgres_place.url) == []
+
+
+def test_each_city_gets_an_organization_of_its_own_with_the_members_it_had(empty: Place) -> None:
+    """Before, all cities of a database named one organization, and members were those of a city."""
+    if isinstance(empty, SqliteUrl):
+        migrate_module.migrate_sqlite(empty.path, to=27)
+    else:
+        migrate_postgres(empty.url, to=27)
+    execute(empty, "INSERT INTO organizations VALUES ('org_local', 'local', 5)")
+    for city in ("north", "south"):
+        execute(
+            empty,
+            "INSERT INTO cities (id, organization_id, name, created_at) "
+            f"VALUES ('cty_{city}', 'org_local', '{city}', 7)",
+        )
+        execute(empty, f"INSERT INTO members VALUES ('cty_{city}', 'ann', 'admin', 1, 'ada')")
+        execute(
+            empty,
+            f"INSERT INTO tokens VALUES ('cty_{city}', 'tok_1', 'ann', 'ci', 'hash {city}', 'last', '[]', 2, 'ada', "
+            "NULL, 3, NULL)",
+        )
+    execute(empty, "INSERT INTO members VALUES ('cty_south', 'sue', 'owner', 1, 'ada')")
+    migrate(empty)
+    organizations = execute(empty, "SELECT id, name, created_at, home_city_id FROM organizations ORDER BY id")
+    assert [tuple(row) for row in organizations] == [
+        ("org_north", "north", 7, "cty_north"), ("org_south", "south", 7, "cty_south"),
+    ]  # fmt: skip
+    store = open_direct(empty, "cty_south")
+    assert [(one.name, one.role.value) for one in store.read(lambda tx: tx.members.all())] == [
+        ("ann", "admin"), ("sue", "owner"),
+    ]  # fmt: skip
+    held = store.read(lambda tx: tx.tokens.by_hash("hash south"))
+    assert held is not None
+    assert (held.token.id, held.token.member, held.role.value) == ("tok_1", "ann", "admin")
+    assert store.read(lambda tx: tx.tokens.by_hash("hash north")) is None
+    store.close()
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_a_program_that_would_write_members_of_one_city_is_not_let_in(dialect: str) -> None:
+    assert next(one.oldest for one in migrations(dialect) if one.version == 28) == 28

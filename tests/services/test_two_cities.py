@@ -8,6 +8,7 @@ from automation_city import City
 from two_cities_story import CALLS, Call, Known, told
 
 from lamplighter.kit.ids import IdSource
+from lamplighter.store.cities import organization_of
 from lamplighter.store.engine.db import Db
 from lamplighter.store.tx import REPOSITORIES, DirectStore, Tx
 from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, open_direct
@@ -15,8 +16,20 @@ from lamplighter.testing.clock import FakeClock
 
 OTHER, OURS = "cty_1", "cty_2"
 """The other comes first, by name and in the order of rows: a statement that forgets its city finds that one."""
-PARENTS = ("cities", "automations", "beads", "runs", "sessions", "members", "deliveries", "bulk_actions")
+PARENTS = (
+    "organizations",
+    "cities",
+    "automations",
+    "beads",
+    "runs",
+    "sessions",
+    "members",
+    "deliveries",
+    "bulk_actions",
+)
 """What the rows of other tables refer to."""
+OF_ORGANIZATIONS = ("organizations", "members", "tokens")
+"""The tables whose rows are those of an organization, which here has one city."""
 
 
 class Done(Exception):
@@ -105,7 +118,11 @@ def _tables(tx: Tx, *, postgres: bool) -> dict[str, list[str]]:
         )
     tables = {row["name"]: row["columns"].split() for row in found}
     order = [*PARENTS, *sorted(tables.keys() - set(PARENTS))]
-    return {name: tables[name] for name in order if "city_id" in tables[name] or name == "cities"}
+    return {
+        name: tables[name]
+        for name in order
+        if {"city_id", "organization_id"} & set(tables[name]) or name in {"cities", "organizations"}
+    }
 
 
 def _copy(tx: Tx, tables: dict[str, list[str]], source: str, target: str) -> None:
@@ -114,7 +131,7 @@ def _copy(tx: Tx, tables: dict[str, list[str]], source: str, target: str) -> Non
         values = ", ".join(_copied(table, column) for column in kept)
         tx.db.execute(
             f"INSERT INTO {table} ({', '.join(kept)}) SELECT {values} FROM {table} WHERE {_owner(table)} = :source",
-            {"source": source, "target": target},
+            {"source": _key(table, source), "target": target, "organization": organization_of(target)},
         )
 
 
@@ -123,21 +140,28 @@ def _older(tx: Tx, tables: dict[str, list[str]]) -> None:
     for table, columns in tables.items():
         older = ", ".join(f"{column} = {column} - 1" for column in columns if column.endswith("_at"))
         if older:
-            tx.db.execute(f"UPDATE {table} SET {older} WHERE {_owner(table)} = :other", {"other": OTHER})
+            tx.db.execute(f"UPDATE {table} SET {older} WHERE {_owner(table)} = :other", {"other": _key(table, OTHER)})
 
 
 def _owner(table: str) -> str:
-    return "id" if table == "cities" else "city_id"
+    if table in {"cities", "organizations"}:
+        return "id"
+    return "organization_id" if table in OF_ORGANIZATIONS else "city_id"
+
+
+def _key(table: str, city: str) -> str:
+    """What stands in the column by which a row of the table belongs to the city."""
+    return organization_of(city) if table in OF_ORGANIZATIONS else city
 
 
 def _copied(table: str, column: str) -> str:
     match table, column:
-        case "cities", "id":
+        case ("organizations", "id") | (_, "organization_id"):
+            return ":organization"
+        case ("cities", "id") | (_, "home_city_id" | "city_id"):
             return ":target"
         case "owners", "id":
             return "id || 'b'"
-        case _, "city_id":
-            return ":target"
         case "events", "seq":
             return "seq + 1000"
         case _:
@@ -146,7 +170,7 @@ def _copied(table: str, column: str) -> str:
 
 def _remove(tx: Tx, tables: dict[str, list[str]], city: str) -> None:
     for table in reversed(tables):
-        tx.db.execute(f"DELETE FROM {table} WHERE {_owner(table)} = :city", {"city": city})
+        tx.db.execute(f"DELETE FROM {table} WHERE {_owner(table)} = :city", {"city": _key(table, city)})
 
 
 def _dump(tx: Tx, tables: dict[str, list[str]], city: str) -> dict[str, list[str]]:
@@ -154,5 +178,5 @@ def _dump(tx: Tx, tables: dict[str, list[str]], city: str) -> dict[str, list[str
 
 
 def _rows(tx: Tx, table: str, columns: list[str], city: str) -> list[str]:
-    rows = tx.db.rows(f"SELECT * FROM {table} WHERE {_owner(table)} = :wanted", {"wanted": city})
+    rows = tx.db.rows(f"SELECT * FROM {table} WHERE {_owner(table)} = :wanted", {"wanted": _key(table, city)})
     return sorted(repr([row[column] for column in columns]) for row in rows)

@@ -33,6 +33,7 @@ from lamplighter.store.agents import AgentStart
 from lamplighter.store.artifacts import ArtifactRow
 from lamplighter.store.audit import AuditRow
 from lamplighter.store.bulk_actions import BulkItem
+from lamplighter.store.cities import organization_of
 from lamplighter.store.connections import ConnectionRow
 from lamplighter.store.cursors import Cursor
 from lamplighter.store.deliveries import DeliveryRow, Gathering, Verdict
@@ -42,6 +43,7 @@ from lamplighter.store.looks import Look
 from lamplighter.store.members import MemberRow
 from lamplighter.store.messages import Message
 from lamplighter.store.notes import Notes
+from lamplighter.store.organizations import Invitation, OrganizationRow
 from lamplighter.store.owners import Owner
 from lamplighter.store.polls import PollRow
 from lamplighter.store.rollups import Rollup
@@ -379,6 +381,7 @@ CALLS: dict[str, Call] = {
     "automations.get": lambda tx, _: tx.automations.get(_id(tx, "often")),
     "automations.lock": lambda tx, _: tx.automations.lock(_id(tx, "often")),
     "automations.named": lambda tx, _: tx.automations.named("often"),
+    "automations.is_there": lambda tx, _: tx.automations.is_there("often"),
     "automations.lock_named": lambda tx, _: tx.automations.lock_named("often"),
     "automations.some": lambda tx, _: tx.automations.some([_id(tx, "often"), _id(tx, "daily")]),
     "automations.lock_some": lambda tx, _: tx.automations.lock_some([_id(tx, "often")]),
@@ -491,6 +494,9 @@ CALLS: dict[str, Call] = {
     "slack.came": lambda tx, k: tx.slack.came("T1", k.later),
     "slack.looked": lambda tx, k: tx.slack.looked("T1", 1, k.later),
     "slack.failed": lambda tx, k: tx.slack.failed("T1", "away", k.later),
+    "slack.unstreamed": lambda tx, k: tx.slack.unstreamed("T1", "refused", k.later),
+    "slack.scoped": lambda tx, _: tx.slack.scoped("T1", "chat:write"),
+    "slack.contact": lambda tx, _: tx.slack.contact("T1"),
     "slack.contacts": lambda tx, _: tx.slack.contacts(),
     "slack.talks": lambda tx, _: tx.slack.talks(),
     "slack.of_run": lambda tx, k: tx.slack.of_run(k.ended),
@@ -573,6 +579,27 @@ CALLS: dict[str, Call] = {
     "rollups.advance": lambda tx, _: tx.rollups.advance(5, expected=0),
     "summary.has_history": lambda tx, _: tx.summary.has_history(),
     "runs.some": lambda tx, k: tx.runs.some([k.running, k.ended]),
+    "organizations.own": lambda tx, _: tx.organizations.own(),
+    "organizations.is_home": lambda tx, _: tx.organizations.is_home(),
+    "organizations.cities": lambda tx, _: tx.organizations.cities(),
+    "organizations.lock": lambda tx, _: tx.organizations.lock(organization_of(tx.city)),
+    "organizations.cities_of": lambda tx, _: tx.organizations.cities_of(organization_of(tx.city)),
+    "organizations.members_of": lambda tx, _: tx.organizations.members_of(organization_of(tx.city)),
+    "organizations.counts": lambda tx, k: tx.organizations.counts(organization_of(tx.city), k.later),
+    "organizations.invitations": lambda tx, _: tx.organizations.invitations("nobody's"),
+    "organizations.use_up": lambda tx, k: tx.organizations.use_up(
+        Invitation(a_token(k.later), organization_of(tx.city), Role.OWNER), k.later
+    ),
+    "organizations.add": lambda tx, k: tx.organizations.add(OrganizationRow("org_new", "new", k.later, tx.city)),
+    "organizations.rename": lambda tx, _: tx.organizations.rename("renamed"),
+    "organizations.set_home": lambda tx, _: (tx.organizations.set_home("cty_9"), tx.organizations.own()),
+    "organizations.move": lambda tx, k: (
+        tx.organizations.add(OrganizationRow("org_new", "new", k.later, tx.city)),
+        tx.organizations.move(tx.city, "org_new"),
+        tx.organizations.move("cty_1", "org_new"),
+        tx.organizations.own(),
+    ),
+    "organizations.end": lambda tx, _: (tx.organizations.end(organization_of(tx.city)), tx.organizations.own()),
     "outbox.add": lambda tx, k: tx.outbox.add(replace(tx.outbox.due(k.later, limit=1)[0], id="out_9")),
     "outbox.due": lambda tx, k: [
         tx.outbox.due(k.later, limit=99),
@@ -674,6 +701,7 @@ CALLS: dict[str, Call] = {
     "looks.pin": lambda tx, _: tx.looks.pin("ann", "other"),
     "looks.unpin": lambda tx, _: tx.looks.unpin("ann", "often"),
     "inbox.open": lambda tx, k: tx.inbox.open(_new_item("new", k.later)),
+    "inbox.has_opened": lambda tx, _: tx.inbox.has_opened("new"),
     "inbox.open_left_out": _open_anew,
     "inbox.save": lambda tx, _: tx.inbox.save(replace(_item(tx), count=9)),
     "inbox.get": lambda tx, _: tx.inbox.get(_item(tx).id),

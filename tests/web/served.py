@@ -128,6 +128,7 @@ async def served(
     root: Path, reached: Callable[[], Reached] = Reached, more: str = "", port: int = 0
 ) -> AsyncIterator[Served]:
     opened = a_town(root, more)
+    opened.store.transact(lambda tx: tx.cities.ensure("town", opened.clock.now()))
     opened.store.transact(editing.create, AGENT, rules=_rules(opened), ctx=opened.context())
     run, other = [opened.store.transact(at_work, opened) for _ in range(2)]
     wakes = Wakes()

@@ -22,6 +22,7 @@ from lamplighter.kit.ids import IdSource
 from lamplighter.services import fresh_start
 from lamplighter.services.automations.queries import LIST, ListAutomations
 from lamplighter.services.secrets import reseal
+from lamplighter.store.cities import organization_of
 from lamplighter.store.engine import rekey_sqlite
 from lamplighter.store.url import Place, SqliteUrl, migrate, open_direct
 
@@ -75,7 +76,7 @@ def _renewed(city: OpenCity) -> Renewed:
     own_rows = _lies_inside(place, paths.root)
     migrate(place)
     if own_rows and isinstance(place, SqliteUrl):
-        rekey_sqlite(place.path, old, new)
+        rekey_sqlite(place.path, old, new, organization_of(new))
     _take_over_secrets(city, new, old)
     ended = _settle(city, new, old)
     write_atomically(paths.id_file, city_id_text(new, paths.root, host()).encode(), mode=0o600)

@@ -23,8 +23,6 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 NOT_HERE = {
-    "org": "There is no command `org`: members belong to one city each, and no organization has several cities. "
-    "`lamp member list` shows those of this city.",
     "serve": "There is no command `serve`: each city serves its own API and console, by `lamp up`.",
 }
 """What people look for and this program does not have."""

@@ -54,6 +54,7 @@ COMMANDS = {
     "delivery": ("lamplighter.cli.connection", "What came in, and what became of it: list, show, replay."),
     "outbox": ("lamplighter.cli.outbox", "Work that waits or was given up: list, retry."),
     "slack": ("lamplighter.cli.slack", "Slack: manifest, install, list, test, remove, link."),
+    "org": ("lamplighter.cli.org", "Cities that share their members: show, invite, join, leave, …"),
     "member": ("lamplighter.cli.people", "The people of the city: list, add, role, remove."),
     "token": ("lamplighter.cli.people", "What programs sign in with: create, list, revoke."),
     "audit": ("lamplighter.cli.people", "Who changed what: list, export."),
@@ -72,7 +73,7 @@ SECTIONS = {
     "Work": ("simulate", "cost", "import", "bulk", "worktree", "configuration", "bead", "formula", "find", "view"),
     "Agents": ("agent", "session", "login", "mail", "hook", "prime", "mcp"),
     "In and out": ("notify", "event", "connection", "delivery", "outbox", "slack"),
-    "Others and other machines": ("member", "token", "audit", "context", "worker"),
+    "Others and other machines": ("member", "token", "audit", "org", "context", "worker"),
     "Keeping it": ("backup", "restore", "store", "uninstall", "completion", "version"),
 }
 """The commands as the help shows them."""

@@ -70,7 +70,10 @@ def _revoked(one: "TokenRevoked", _ask: Any) -> None:
 
 def _entries(found: "list[AuditView]", _ask: Any) -> None:
     rows = [to_json(one) | {"when": output.local_time(one.at), "what": one.object} for one in found]
-    columns = {"WHEN": "when", "WHO": "actor", "BY": "surface", "OPERATION": "operation", "OF": "what", "ID": "id"}
+    columns = {
+        "WHEN": "when", "WHO": "actor", "BY": "surface", "IN": "asked_in", "OPERATION": "operation", "OF": "what",
+        "ID": "id",
+    }  # fmt: skip
     output.table(rows, columns, empty="Nothing is on record.")
 
 

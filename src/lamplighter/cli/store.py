@@ -55,6 +55,8 @@ def copy(target: str | None, source: str | None, *, replace: bool) -> None:
             "",
             "or set LAMP_STORE_URL, and start the city. What is written before that is not in the copy.",
         ]
+    if "members" not in copied.rows:
+        lines.insert(1, "Its organization has other cities there: members and tokens are those that it has there.")
     if output.wants_json():
         output.record(told | {"already": copied.already, "in_use": done.in_use}, "")
     else:

@@ -35,11 +35,24 @@ class Verb(StrEnum):
     WRITE_CITY = "write_city"
     WRITE_TOKENS = "write_tokens"
     """One's own tokens; those of others are a matter of `write_members`."""
+    LINK_SLACK = "link_slack"
+    """To say which user of Slack one is."""
     SAVE_VIEWS = "save_views"
     ACT_IN_BULK = "act_in_bulk"
     """To ask for one thing to be done to many runs; each is judged by the right to that thing."""
     READ_AUDIT = "read_audit"
     WRITE_MEMBERS = "write_members"
+    WRITE_ORGANIZATION = "write_organization"
+    INVITE_CITY = "invite_city"
+    """A token that keeps only this right is an invitation."""
+    MOVE_CITY = "move_city"
+    """From one organization to another; the other one must have invited it."""
+
+
+OF_ORGANIZATION = frozenset({Verb.WRITE_MEMBERS, Verb.WRITE_TOKENS, Verb.WRITE_ORGANIZATION, Verb.INVITE_CITY})
+"""The rights whose use concerns every city of an organization. Outside its home city they need a token that the request
+itself carries: whatever a city knows from its own files proves nothing to the others.
+"""
 
 
 class Role(StrEnum):
@@ -66,6 +79,7 @@ _OF_MEMBERS = frozenset(
         Verb.WRITE_BEADS,
         Verb.WRITE_MAIL,
         Verb.WRITE_TOKENS,
+        Verb.LINK_SLACK,
         Verb.SAVE_VIEWS,
         Verb.ACT_IN_BULK,
     }
@@ -113,6 +127,8 @@ class Actor:
     """The id of the member's token that was presented, which must still hold when the operation is judged."""
     scopes: frozenset[Verb] | None = None
     """The only rights of the role that its token keeps; None for all."""
+    is_proved: bool = False
+    """Whether the request itself carried the member's token; not so for a browser, or a user of Slack."""
 
     def may(self, verb: Verb) -> bool:
         return verb in RIGHTS[self.role] and (self.scopes is None or verb in self.scopes)
@@ -154,6 +170,17 @@ class Forbidden(LampError):
             kept = ", ".join(sorted(actor.scopes)) or "nothing"
             hint = f"The token that was shown keeps only: {kept}. Make one with more rights with `lamp token create`."
         super().__init__(f"{actor.name} may not {what}.", hint=hint)
+
+
+class NotItsHome(Forbidden):
+    """The city's own files say who asks, and it is not from there that its organization is looked after."""
+
+    def __init__(self, organization: str, home: str) -> None:
+        LampError.__init__(
+            self,
+            f"The members, tokens and name of the organization {organization} are looked after from {home}.",
+            hint="Do it there; or from here with an owner's token: `lamp --url URL --token-file FILE …`.",
+        )
 
 
 class RunOver(Forbidden):

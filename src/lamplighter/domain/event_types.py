@@ -53,6 +53,7 @@ _MAIL = {"from": "the sender", "to": "the receiver"}
 
 _BULK = {"action": "what is done to each run", "total": "how many runs it is about"}
 _COUNTED = {"done": "for how many it was done", "refused": "how many refused it"}
+_ORGANIZATIONS = {"organization": "its id", "before": "the name of the one before"}
 _ITEM = {"item": "the item's id", "kind": "its kind"}
 
 EVENT_TYPES: Mapping[str, EventType] = {
@@ -141,7 +142,9 @@ EVENT_TYPES: Mapping[str, EventType] = {
         _BULK | {"query": "by what the runs were chosen, or null if they were named"},
     ),
     "bulk.ended": EventType("it is done with every run", "bulk action", _BULK | _COUNTED),
-    "city.member_added": EventType("a person may use the city", "member", {"role": "the role"}),
+    "city.joined": EventType("it belongs to another organization", "organization", _ORGANIZATIONS),
+    "city.left": EventType("it has an organization of its own again", "organization", _ORGANIZATIONS),
+    "city.member_added": EventType("a person may use the cities of the organization", "member", {"role": "the role"}),
     "city.member_changed": EventType("a person has another role", "member", {"role": "the new one"}),
     "city.member_removed": EventType("a person may not use the city any more", "member"),
     "city.new_id": EventType("a copy became a city of its own", "city", {"id": "its id", "before": "the original's"}),

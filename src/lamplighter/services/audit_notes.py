@@ -1,10 +1,11 @@
 """What is noted about a change that a person asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from lamplighter.kit.masking import MASK, is_secret, masked
+from lamplighter.kit.records import changed
 from lamplighter.kit.shapes import to_json
 from lamplighter.services.context import Context
 from lamplighter.store.audit import AuditRow
@@ -14,13 +15,18 @@ LONGEST_TEXT = 500
 LONGEST_LIST = 50
 
 
-def note(tx: Tx, operation: str, ask: Any, ctx: Context) -> None:
+def note(tx: Tx, operation: str, ask: Any, ctx: Context, cities: Collection[str] = ()) -> None:
+    """`cities` are those whose record tells of it too, with the name of this one."""
     asked = shown(ask)
     actor = ctx.actor
     row = AuditRow(
         ctx.ids.make("adt"), ctx.now, actor.name, actor.token, ctx.surface, operation, _object(asked), asked, ctx.bulk
     )
     tx.audit.add(row)
+    others = sorted(set(cities) - {tx.city})
+    here = tx.cities.find() if others else None
+    for other in others:
+        Tx(tx.db, other).audit.add(changed(row, asked_in=tx.city if here is None else here.name))
 
 
 def shown(ask: Any) -> dict[str, Any]:

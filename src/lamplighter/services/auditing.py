@@ -24,6 +24,7 @@ class AuditView:
     object: str | None = given("What it is about.")
     asked: Mapping[str, Any] = given("The request, with secrets masked, and long texts and lists cut.")
     bulk: str | None = given("The bulk action that caused it, if one did.")
+    asked_in: str | None = given("The city of the same organization where it was asked, if not in this one.")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The people of a city: who may do what."""
+"""The people of a city's organization: who may do what in each of its cities."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,12 +56,12 @@ class MemberRemoved:
 
 @dataclass(frozen=True)
 class ListMembers:
-    """The members of the city and their roles."""
+    """The members and their roles, which hold in each city of the organization."""
 
 
 @dataclass(frozen=True)
 class AddMember:
-    """Make somebody a member of the city."""
+    """Make somebody a member, in each city of the organization."""
 
     name: str = given("Their name, which is on record for all they do.", positional=True)
     role: PersonRole = given("What they may do.", default=PersonRole.MEMBER)

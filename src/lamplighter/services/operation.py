@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from lamplighter.domain.access import Actor, RunOver, Verb, require
+from lamplighter.domain.access import OF_ORGANIZATION, Actor, RunOver, Verb, require
 from lamplighter.kit.records import record
 from lamplighter.kit.shapes import from_json
 from lamplighter.services.context import Context
@@ -30,6 +30,9 @@ WITHOUT_BODY = frozenset({"GET", "DELETE"})
 """The methods of routes that take their arguments after the path."""
 REPRESENTATION = "return=representation"
 """The preference (RFC 7240) by which a deletion is answered with what was deleted in place of 204."""
+
+_MOVING = OF_ORGANIZATION | {Verb.MOVE_CITY}
+"""What is judged and done in one organization: the city must not move to another one meanwhile."""
 
 LOOK_S = 5.0
 """How many seconds a command waits for the daemon's answer before it looks at store and sessions itself."""
@@ -192,17 +195,25 @@ def judged(tx: Tx, operation: Operation[Q, A], ask: Q, ctx: Context) -> Any:
     """
     permit(tx, operation.verb, ctx, locks=operation.kind is Kind.TRANSACTION)
     meant = meant_by(tx, operation, ask)
+    concerned = _concerned(tx, operation)
     done = operation.run(tx, meant, ctx)
     if is_audited(tx, operation, meant, ctx):
         from lamplighter.services.audit_notes import note
 
-        note(tx, operation.name, meant, ctx)
+        note(tx, operation.name, meant, ctx, concerned | _concerned(tx, operation))
     return done
 
 
 def meant_by(tx: Tx, operation: Operation[Q, Any], ask: Q) -> Q:
     """The request with the ids and whole names that are meant by what was typed. Raises IdAmbiguous."""
     return resolved(tx, ask) if operation.names else ask
+
+
+def _concerned(tx: Tx, operation: Operation[Any, Any]) -> frozenset[str]:
+    """The cities whose record tells of it besides this one's: those of the organization."""
+    if operation.kind is not Kind.TRANSACTION or operation.verb not in _MOVING:
+        return frozenset()
+    return frozenset(one.id for one in tx.organizations.cities())
 
 
 def is_change(operation: Operation[Any, Any], ask: Any, ctx: Context) -> bool:
@@ -235,21 +246,27 @@ def _is_at_work(tx: Tx, ctx: Context) -> bool:
 def admit(actor: Actor, verb: Verb) -> bool:
     """Raises Forbidden. True if `permit` has nothing to ask the store, which may be away."""
     require(actor, verb)
-    return actor.token is None and (actor.token_run is None or verb is Verb.COMPLETE_RUN)
+    return actor.token is None and verb not in _MOVING and (actor.token_run is None or verb is Verb.COMPLETE_RUN)
 
 
 def permit(tx: Tx, verb: Verb, ctx: Context, *, locks: bool = False) -> None:
-    """Raises Forbidden for an actor without the right, RunOver for the token of an ended run, TokenVoid.
+    """Raises Forbidden for an actor without the right, RunOver for the token of an ended run, TokenVoid, NotItsHome.
 
     Completing stays allowed after the end, so that a completion can be repeated. `locks`: the run's row is locked, so
-    that the run cannot end before this transaction commits.
+    that the run cannot end before this transaction commits; or the city's, so that it stays in its organization.
     """
     if admit(ctx.actor, verb):
         return
+    if locks and verb in _MOVING:
+        tx.cities.lock()
     if ctx.actor.token is not None:
         from lamplighter.services.token_checks import still_holds
 
         still_holds(tx, verb, ctx)
+    if verb in OF_ORGANIZATION and not ctx.actor.is_proved:
+        from lamplighter.services.token_checks import need_home
+
+        need_home(tx)
     if ctx.actor.token_run is None or verb is Verb.COMPLETE_RUN:
         return
     found = tx.runs.lock(ctx.actor.token_run) if locks else tx.runs.get(ctx.actor.token_run)

@@ -155,7 +155,7 @@ RETENTION: Mapping[str, Rule] = {
     "conversations": With("automations"),
     "configurations": Kept("They are definitions; they go when somebody deletes them, or with their file."),
     "idempotency_keys": Kept("They go a day after their request: each new key clears old ones away."),
-    "members": Kept("They are people; they go when an owner removes them."),
+    "members": Kept("They are people; they go when an owner removes them, or with their organization."),
     "tokens": With("members"),
     "saved_views": Kept("They are few; they go when somebody deletes them."),
     "looks": Kept("One row for each person."),
@@ -183,6 +183,6 @@ RETENTION: Mapping[str, Rule] = {
     "owners": Kept("They are the processes at work; one that ended is removed at once."),
     "start_gates": Kept("One row for each city."),
     "cities": Kept("The city itself."),
-    "organizations": Kept("The owners of cities."),
+    "organizations": Kept("They own cities; one without a city is removed at once."),
     "schema_level": Kept("The version of the schema."),
 }

@@ -50,10 +50,12 @@ def address_of(claims: Mapping[str, Any]) -> str:
 def sign_in(tx: Tx, address: str, issuer: str, domains: Sequence[str], unknown: str, ctx: Context) -> Actor:
     """The member, with a token of their own that no program can show: revoking it ends the browser's session.
 
-    `unknown` is a text that nobody knows. Raises NoMember.
+    `unknown` is a text that nobody knows. Nobody becomes a member of an organization that another city looks after: it
+    did not choose this provider. Raises NoMember.
     """
+    tx.cities.lock()
     row = tx.members.lock(address)
-    joined = row is None and address.rpartition("@")[2] in domains
+    joined = row is None and address.rpartition("@")[2] in domains and tx.organizations.is_home()
     if joined:
         row = MemberRow(address, Role.MEMBER, ctx.now, address)
         tx.members.add(row)
@@ -63,5 +65,6 @@ def sign_in(tx: Tx, address: str, issuer: str, domains: Sequence[str], unknown: 
         ctx.ids.make("tok"), row.name, TOKEN, token_hash(unknown), NOT_SHOWN, (), ctx.now, row.name, ctx.now + LASTS
     )
     tx.tokens.add(token)
-    note(tx, OPERATION, SignIn(row.name, issuer, joined), ctx)
+    also = [one.id for one in tx.organizations.cities()] if joined else []
+    note(tx, OPERATION, SignIn(row.name, issuer, joined), ctx, also)
     return Actor(row.name, row.role, token=token.id)

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from lamplighter.domain.access import Actor, TokenVoid, Verb, require
+from lamplighter.domain.access import Actor, NotItsHome, TokenVoid, Verb, require
 from lamplighter.domain.tokens import is_token, token_hash
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.records import changed
@@ -58,6 +58,15 @@ def still_holds(tx: Tx, verb: Verb, ctx: Context) -> None:
     require(changed(ctx.actor, role=now.role, scopes=now.scopes), verb)
 
 
+def need_home(tx: Tx) -> None:
+    """Raises NotItsHome for a city that joined the organization of another."""
+    own = tx.organizations.own()
+    if own is None or own.home_city_id == tx.city:
+        return
+    names = [one.name for one in tx.organizations.cities_of(own.id) if one.id == own.home_city_id]
+    raise NotItsHome(own.name, f"its home city, {names[0]}" if names else "its home city")
+
+
 class StoredTokens:
     """Finds who shows a member's token, and notes its use; for a server."""
 
@@ -71,7 +80,7 @@ class StoredTokens:
             return None
         now = self._clock.now()
         found = await self._store.read(find, token, now)
-        return None if found is None else await self._noted(*found, now)
+        return None if found is None else changed(await self._noted(*found, now), is_proved=True)
 
     async def holder(self, signed_in: Actor) -> Actor:
         """The member whose token a browser was signed in with, as they are now. Raises TokenVoid, StoreUnavailable."""

@@ -11,7 +11,9 @@ from lamplighter.store.tables import Table
 
 @record
 class AuditRow:
-    """`asked` is the request with its secrets masked, `object` what it names first, `bulk` the bulk action of it."""
+    """`asked` is the request with its secrets masked, `object` what it names first, `bulk` the bulk action of it,
+    `asked_in` the name of the city of the same organization where it was asked, if not in this one.
+    """
 
     id: str
     at: datetime
@@ -22,6 +24,7 @@ class AuditRow:
     object: str | None
     asked: Mapping[str, Any]
     bulk: str | None = None
+    asked_in: str | None = None
 
 
 AUDIT = Table(AuditRow)

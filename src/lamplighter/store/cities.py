@@ -5,8 +5,12 @@ from datetime import datetime
 
 from lamplighter.store.engine import Db, instant, instant_or_none, stamp, stamp_or_none
 
+OF_CITY = "(SELECT organization_id FROM cities WHERE id = :city)"
+"""The organization of the city that asks, for every statement about members and tokens."""
+NAME_CITY = "UPDATE cities SET name = :name WHERE id = :city"
 ENSURE_ORGANIZATION = """
-    INSERT INTO organizations (id, name, created_at) VALUES (:id, :name, :now) ON CONFLICT (id) DO NOTHING"""
+    INSERT INTO organizations (id, name, created_at, home_city_id) VALUES (:organization, :name, :now, :city)
+    ON CONFLICT (id) DO NOTHING"""
 ENSURE_CITY = """
     INSERT INTO cities (id, organization_id, name, created_at) VALUES (:city, :organization, :name, :now)
     ON CONFLICT (id) DO UPDATE SET name = excluded.name"""
@@ -24,7 +28,10 @@ SCANNED = "UPDATE cities SET events_scanned = :seq WHERE id = :city AND events_s
 TRACED = "SELECT traced FROM cities WHERE id = :city"
 TRACE = "UPDATE cities SET traced = :seq WHERE id = :city AND coalesce(traced, -1) = :expected"
 
-LOCAL_ORGANIZATION = "org_local"
+
+def organization_of(city: str) -> str:
+    """The id of the organization that a city is made with."""
+    return f"org_{city.replace('cty_', '')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,12 @@ class Cities:
         self._city = city
 
     def ensure(self, name: str, now: datetime) -> None:
-        """Create or rename the city's row; a new city belongs to the local organization until it is given another."""
-        self._db.execute(ENSURE_ORGANIZATION, {"id": LOCAL_ORGANIZATION, "name": "local", "now": stamp(now)})
-        self._db.execute(
-            ENSURE_CITY, {"city": self._city, "organization": LOCAL_ORGANIZATION, "name": name, "now": stamp(now)}
-        )
+        """Create or rename the city's row. A new city has an organization of its own, of which it is the home."""
+        if self._db.execute(NAME_CITY, {"city": self._city, "name": name}):
+            return
+        params = {"city": self._city, "organization": organization_of(self._city), "name": name, "now": stamp(now)}
+        self._db.execute(ENSURE_ORGANIZATION, params)
+        self._db.execute(ENSURE_CITY, params)
 
     def find(self) -> CityRow | None:
         return self._one(FIND)

@@ -12,6 +12,8 @@ from lamplighter.store.errors import StoreLost
 from lamplighter.store.url import Place, PostgresUrl, SqliteUrl, migrate
 
 Digests = dict[str, Digest]
+Tables = dict[str, tuple[Table, Table, tuple[str, ...]]]
+"""Each table as both sides have it, with the columns to copy, in the order in which the target takes them."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,10 @@ Tell = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Copied:
-    """How many rows each table has, and a hash over all of them; `already` if they were there before."""
+    """How many rows each table has, and a hash over all of them; `already` if they were there before.
+
+    Without members and tokens where the organization has other cities in the target: theirs stay.
+    """
 
     rows: dict[str, int]
     hashes: dict[str, str]
@@ -52,6 +57,15 @@ class TargetHolds(Conflict):
         super().__init__(
             f"The database {where} holds {rows} other rows of this city.",
             hint="`--replace` deletes those first; look at them before, or name another database.",
+        )
+
+
+class OtherOrganization(Conflict):
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"In the database {where} the city is in another organization by now, and the one of the copy has other "
+            "cities there.",
+            hint="A city that left an organization comes back by an invitation only. Copy into another database.",
         )
 
 
@@ -89,7 +103,9 @@ class CopyDiffers(LampError):
 def copy_city(source: Place, target: Place, city: str, *, replace: bool = False, tell: Tell) -> Copied:
     """Copy all rows of the city. May be repeated after an interruption, because nothing of it is there before the end.
 
-    Raises OtherSchema, TargetHolds, OtherCityInFile, NotInStore, SourceChanged, StoreUnavailable.
+    Its organization goes with it, and has the city for a home there. Where it is there already with other cities, its
+    members and tokens stay as they are there. Raises OtherSchema, TargetHolds, OtherOrganization, OtherCityInFile,
+    NotInStore, SourceChanged, StoreUnavailable.
     """
     with _opened(source) as read:
         _need_schema(read)
@@ -152,22 +168,37 @@ class _Copy:
             raise NotInStore(self.source.where)
         if isinstance(self.target, engine.SqliteTables) and self.target.has_others(self.city):
             raise OtherCityInFile(self.target.where)
+        organization, before = self._organization_in(self.source), self._organization_in(self.target)
+        if self.target.shares(organization, self.city):
+            if before not in ("", organization):
+                raise OtherOrganization(self.target.where)
+            tables = {name: one for name, one in tables.items() if not one[1].is_of_organization}
         held = sum(self.target.count(there, self.city) for _, there, _ in tables.values())
         if held:
-            before = self._both()
-            if before[0] == before[1]:
-                return _told(before[0], already=True)
+            both = self._both(tables)
+            if both[0] == both[1]:
+                return _told(both[0], already=True)
             if not replace:
                 raise TargetHolds(self.target.where, held)
-            for _, there, _ in reversed(tables.values()):
-                self.target.delete(there, self.city)
-        copied = self._copied(tables)
-        self._compare(copied, still=still)
+            self._delete(before)
+        copied = self._copied(tables, organization)
+        self._compare(tables, copied, still=still)
         self.target.go_on_counting(self.city)
         return _told(copied)
 
-    def _tables(self) -> dict[str, tuple[Table, Table, tuple[str, ...]]]:
-        """Each table as both sides have it, with the columns to copy, in the order in which the target takes them."""
+    def _organization_in(self, side: CityTables) -> str:
+        """The id of the city's organization; empty if the city is not there."""
+        return next((str(one) for (one,) in side.rows(side.organizations(), ("id",), self.city)), "")
+
+    def _delete(self, organization: str) -> None:
+        """Delete the city's rows in the target, and its organization with its people if it has no other city."""
+        shared = self.target.shares(organization, self.city)
+        for table in reversed(self.target.tables().values()):
+            if not (shared and table.is_of_organization):
+                self.target.delete(table, self.city)
+        self.target.remove_without_cities(organization)
+
+    def _tables(self) -> Tables:
         ours, theirs = self.source.tables(), self.target.tables()
         if ours.keys() != theirs.keys():
             raise CopyDiffers(self.target.where, min(ours.keys() ^ theirs.keys()))
@@ -179,9 +210,14 @@ class _Copy:
             found[name] = (ours[name], there, columns)
         return found
 
-    def _copied(self, tables: dict[str, tuple[Table, Table, tuple[str, ...]]]) -> Digests:
-        here, there = self.source.organizations(), self.target.organizations()
-        self.target.add_missing(there, there.columns, self.source.rows(here, there.columns, self.city))
+    def _copied(self, tables: Tables, organization: str) -> Digests:
+        if not self.target.shares(organization, self.city):
+            here, there = self.source.organizations(), self.target.organizations()
+            home = there.columns.index("home_city_id")
+            rows = [list(row) for row in self.source.rows(here, there.columns, self.city)]
+            for row in rows:
+                row[home] = self.city
+            self.target.insert(there, there.columns, [tuple(row) for row in rows])
         return {name: self._copied_table(*one) for name, one in tables.items()}
 
     def _copied_table(self, here: Table, there: Table, columns: tuple[str, ...]) -> Digest:
@@ -194,8 +230,8 @@ class _Copy:
         tell(digest.count)
         return digest
 
-    def _compare(self, copied: Digests, *, still: bool) -> None:
-        there = _digests(self.target, {name: one[1:] for name, one in self._tables().items()}, self.city)
+    def _compare(self, tables: Tables, copied: Digests, *, still: bool) -> None:
+        there = _digests(self.target, {name: one[1:] for name, one in tables.items()}, self.city)
         for name, digest in copied.items():
             if there[name] != digest:
                 raise CopyDiffers(self.target.where, name)
@@ -203,12 +239,11 @@ class _Copy:
             return
         self.source.rollback()
         self.source.begin(read_only=True)
-        for name, digest in self._both()[0].items():
+        for name, digest in self._both(tables)[0].items():
             if copied[name] != digest:
                 raise SourceChanged(self.source.where, name)
 
-    def _both(self) -> tuple[Digests, Digests]:
-        tables = self._tables()
+    def _both(self, tables: Tables) -> tuple[Digests, Digests]:
         ours = {name: (here, columns) for name, (here, _, columns) in tables.items()}
         theirs = {name: (there, columns) for name, (_, there, columns) in tables.items()}
         return _digests(self.source, ours, self.city), _digests(self.target, theirs, self.city)

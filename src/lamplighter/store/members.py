@@ -1,9 +1,10 @@
-"""The members of a city and their roles."""
+"""The members of the organization of a city, and their roles, which hold in each of its cities."""
 
 from datetime import datetime
 
 from lamplighter.domain.access import Role
 from lamplighter.kit.records import record
+from lamplighter.store.cities import OF_CITY
 from lamplighter.store.engine import Db
 from lamplighter.store.tables import Table
 
@@ -17,13 +18,14 @@ class MemberRow:
 
 
 MEMBERS = Table(MemberRow)
+_OURS = f"organization_id = {OF_CITY}"
 ADD = f"""
-    INSERT INTO members (city_id, {MEMBERS.listed()}) VALUES (:city, {MEMBERS.given()})
-    ON CONFLICT (city_id, name) DO NOTHING"""
-ALL = f"SELECT {MEMBERS.listed()} FROM members WHERE city_id = :city ORDER BY name"
-LOCK = f"SELECT {MEMBERS.listed()} FROM members WHERE city_id = :city AND name = :name {{for_update}}"
-SET_ROLE = "UPDATE members SET role = :role WHERE city_id = :city AND name = :name"
-REMOVE = "DELETE FROM members WHERE city_id = :city AND name = :name"
+    INSERT INTO members (organization_id, {MEMBERS.listed()}) VALUES ({OF_CITY}, {MEMBERS.given()})
+    ON CONFLICT (organization_id, name) DO NOTHING"""
+ALL = f"SELECT {MEMBERS.listed()} FROM members WHERE {_OURS} ORDER BY name"
+LOCK = f"SELECT {MEMBERS.listed()} FROM members WHERE {_OURS} AND name = :name {{for_update}}"
+SET_ROLE = f"UPDATE members SET role = :role WHERE {_OURS} AND name = :name"
+REMOVE = f"DELETE FROM members WHERE {_OURS} AND name = :name"
 _written = MEMBERS.writer()
 
 

@@ -1,9 +1,10 @@
-"""Tokens of members: their hashes, what they are good for, and until when."""
+"""Tokens of the members of a city's organization: their hashes, what they are good for, and until when."""
 
 from datetime import datetime
 
 from lamplighter.domain.access import Role
 from lamplighter.kit.records import record
+from lamplighter.store.cities import OF_CITY
 from lamplighter.store.engine import Db, Row, stamp
 from lamplighter.store.tables import Table
 
@@ -34,19 +35,21 @@ class HeldToken:
 
 
 TOKENS = Table(TokenRow)
+_OURS = f"organization_id = {OF_CITY}"
 _HELD = f"""
     SELECT {", ".join(f"tokens.{name}" for name in TOKENS.names)}, members.role AS role FROM tokens
-    JOIN members ON members.city_id = tokens.city_id AND members.name = tokens.member"""
-ADD = f"INSERT INTO tokens (city_id, {TOKENS.listed()}) VALUES (:city, {TOKENS.given()})"
-ALL = f"SELECT {TOKENS.listed()} FROM tokens WHERE city_id = :city ORDER BY id"
+    JOIN members ON members.organization_id = tokens.organization_id AND members.name = tokens.member
+    WHERE tokens.{_OURS}"""
+ADD = f"INSERT INTO tokens (organization_id, {TOKENS.listed()}) VALUES ({OF_CITY}, {TOKENS.given()})"
+ALL = f"SELECT {TOKENS.listed()} FROM tokens WHERE {_OURS} ORDER BY id"
 # the index tokens_of serves this
-OF = f"SELECT {TOKENS.listed()} FROM tokens WHERE city_id = :city AND member = :member ORDER BY id"
+OF = f"SELECT {TOKENS.listed()} FROM tokens WHERE {_OURS} AND member = :member ORDER BY id"
 # the index tokens_by_hash serves this
-BY_HASH = f"{_HELD} WHERE tokens.city_id = :city AND tokens.hash = :hash"
-HELD = f"{_HELD} WHERE tokens.city_id = :city AND tokens.id = :id"
-LOCK = f"SELECT {TOKENS.listed()} FROM tokens WHERE city_id = :city AND id = :id {{for_update}}"
-REVOKE = "UPDATE tokens SET revoked_at = :now WHERE city_id = :city AND id = :id AND revoked_at IS NULL"
-USED = "UPDATE tokens SET used_at = :now WHERE city_id = :city AND id = :id AND (used_at IS NULL OR used_at < :now)"
+BY_HASH = f"{_HELD} AND tokens.hash = :hash"
+HELD = f"{_HELD} AND tokens.id = :id"
+LOCK = f"SELECT {TOKENS.listed()} FROM tokens WHERE {_OURS} AND id = :id {{for_update}}"
+REVOKE = f"UPDATE tokens SET revoked_at = :now WHERE {_OURS} AND id = :id AND revoked_at IS NULL"
+USED = f"UPDATE tokens SET used_at = :now WHERE {_OURS} AND id = :id AND (used_at IS NULL OR used_at < :now)"
 _written = TOKENS.writer()
 
 

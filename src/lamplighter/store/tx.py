@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lamplighter.store.nodes import Nodes
     from lamplighter.store.notes import NotesOf
     from lamplighter.store.notices import Notices
+    from lamplighter.store.organizations import Organizations
     from lamplighter.store.outbox import Outbox
     from lamplighter.store.owners import Owners
     from lamplighter.store.polls import Polls
@@ -92,6 +93,7 @@ REPOSITORIES = {
     "notices": "Notices",
     "idempotency": "Idempotency",
     "members": "Members",
+    "organizations": "Organizations",
     "tokens": "Tokens",
     "audit": "Audit",
     "bulk_actions": "BulkActions",
@@ -154,6 +156,7 @@ class Tx:
         notices: Notices
         idempotency: Idempotency
         members: Members
+        organizations: Organizations
         tokens: Tokens
         audit: Audit
         bulk_actions: BulkActions

@@ -436,7 +436,7 @@ TEST = effect("slack.test", Verb.WRITE_CONNECTIONS, TrySlack, SlackTested, try_s
               http=Http("POST", "/slack/{team}/test"))  # fmt: skip
 REMOVE = transaction("slack.remove", Verb.WRITE_CONNECTIONS, RemoveSlack, SlackRemoved, remove,
                      http=Http("DELETE", "/slack/{team}", status=204))  # fmt: skip
-WHO = read("slack.who", Verb.WRITE_TOKENS, FindSlackCode, SlackAsked, find_code,
+WHO = read("slack.who", Verb.LINK_SLACK, FindSlackCode, SlackAsked, find_code,
            http=Http("GET", "/slack/who/{code}"))  # fmt: skip
 # Who links can then do in Slack what their role may, as with a token of their own.
-LINK = transaction("slack.link", Verb.WRITE_TOKENS, LinkSlack, SlackLinked, link, http=Http("POST", "/slack/link"))
+LINK = transaction("slack.link", Verb.LINK_SLACK, LinkSlack, SlackLinked, link, http=Http("POST", "/slack/link"))

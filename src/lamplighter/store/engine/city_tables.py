@@ -15,6 +15,9 @@ ORGANIZATIONS = "organizations"
 OF_CITY = "city_id = {}"
 OF_ITSELF = "id = {}"
 OF_ITS_ORGANIZATION = "id = (SELECT organization_id FROM cities WHERE id = {})"
+OF_ITS_PEOPLE = f"organization_{OF_ITS_ORGANIZATION}"
+REMOVE_ORGANIZATION = """
+    DELETE FROM organizations WHERE id = {0} AND NOT EXISTS (SELECT 1 FROM cities WHERE organization_id = {0})"""
 _WIDTH = 16
 
 
@@ -30,7 +33,19 @@ class Table(NamedTuple):
     def which(self) -> str:
         if self.name == ORGANIZATIONS:
             return OF_ITS_ORGANIZATION
-        return OF_ITSELF if self.name == "cities" else OF_CITY
+        if self.name == "cities":
+            return OF_ITSELF
+        return OF_ITS_PEOPLE if self.is_of_organization else OF_CITY
+
+    @property
+    def is_of_organization(self) -> bool:
+        """Whether its rows are those of an organization, which other cities may share."""
+        return "organization_id" in self.columns and self.name != "cities"
+
+
+def of_cities(every: Mapping[str, Table]) -> set[str]:
+    """The names of those with rows of cities and of their organizations."""
+    return {"cities"} | {name for name, one in every.items() if "city_id" in one.columns or one.is_of_organization}
 
 
 class CityTables(Protocol):
@@ -43,7 +58,9 @@ class CityTables(Protocol):
         ...
 
     def tables(self) -> dict[str, Table]:
-        """The tables with rows of cities, each after those it refers to; without `organizations`."""
+        """The tables with rows of cities and of their organizations, each after those it refers to; without
+        `organizations`.
+        """
         ...
 
     def organizations(self) -> Table: ...
@@ -64,9 +81,11 @@ class CityTables(Protocol):
 
     def insert(self, table: Table, columns: Sequence[str], rows: Iterable[Values]) -> None: ...
 
-    def add_missing(self, table: Table, columns: Sequence[str], rows: Iterable[Values]) -> None:
-        """Insert those of a few rows that are not there yet."""
+    def shares(self, organization: str, city: str) -> bool:
+        """Whether the database has other cities of that organization."""
         ...
+
+    def remove_without_cities(self, organization: str) -> None: ...
 
     def delete(self, table: Table, city: str) -> None: ...
 

@@ -9,7 +9,7 @@ from psycopg.rows import tuple_row
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.kit.masking import masked
 from lamplighter.store import errors
-from lamplighter.store.engine.city_tables import ORGANIZATIONS, Table, Values, in_order
+from lamplighter.store.engine.city_tables import ORGANIZATIONS, REMOVE_ORGANIZATION, Table, Values, in_order, of_cities
 from lamplighter.store.engine.numbering import NUMBER_LOCK, number_committed
 from lamplighter.store.engine.postgres_connection import BY_INDEX, COSTS, LOCK_MILLIS, PostgresDb, connect, told
 from lamplighter.store.engine.schema import READ_LEVEL, Level
@@ -59,8 +59,8 @@ class PostgresTables:
         refers: dict[str, set[str]] = {}
         for name, other, _ in self._asked(REFERENCES):
             refers.setdefault(name, set()).add(other)
-        of_cities = {name for name, one in every.items() if "city_id" in one.columns} | {"cities"}
-        return {name: every[name] for name in in_order(of_cities, refers) if name in of_cities}
+        found = of_cities(every)
+        return {name: every[name] for name in in_order(found, refers) if name in found}
 
     def organizations(self) -> Table:
         return self._every()[ORGANIZATIONS]
@@ -144,12 +144,14 @@ class PostgresTables:
             with told(self._url), self._raw.cursor() as cursor:
                 cursor.executemany(f"UPDATE {table.name} SET {sets} WHERE {names}".encode(), waiting)
 
-    def add_missing(self, table: Table, columns: Sequence[str], rows: Iterable[Values]) -> None:
-        marks = ", ".join("%s" for _ in columns)
-        sql = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+    def shares(self, organization: str, city: str) -> bool:
         with told(self._url):
-            for row in rows:
-                self._do(sql, row)
+            sql = "SELECT 1 FROM cities WHERE organization_id = %s AND id <> %s LIMIT 1"
+            return bool(self._asked(sql, (organization, city)))
+
+    def remove_without_cities(self, organization: str) -> None:
+        with told(self._url):
+            self._do(REMOVE_ORGANIZATION.format("%s"), (organization, organization))
 
     def _own_references(self, table: Table) -> list[str]:
         """The columns by which a row refers to another of the same table, besides those of its key."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lamplighter.kit.crash import CrashPoint, crash_point
 from lamplighter.store import errors
-from lamplighter.store.engine.city_tables import ORGANIZATIONS, Table, Values, in_order
+from lamplighter.store.engine.city_tables import ORGANIZATIONS, REMOVE_ORGANIZATION, Table, Values, in_order, of_cities
 from lamplighter.store.engine.schema import READ_LEVEL, Level
 from lamplighter.store.engine.sqlite_connection import BUSY_SECONDS, connect, fair_lock_of, told
 
@@ -44,8 +44,8 @@ class SqliteTables:
         refers: dict[str, set[str]] = {}
         for name, other in self._raw.execute(REFERENCES):
             refers.setdefault(name, set()).add(other)
-        of_cities = {name for name, one in every.items() if "city_id" in one.columns} | {"cities"}
-        return {name: every[name] for name in in_order(of_cities, refers) if name in of_cities}
+        found = of_cities(every)
+        return {name: every[name] for name in in_order(found, refers) if name in found}
 
     def organizations(self) -> Table:
         return self._every()[ORGANIZATIONS]
@@ -101,11 +101,14 @@ class SqliteTables:
             except sqlite3.IntegrityError as error:
                 raise errors.NotTaken(self.where, table.name, str(error)) from error
 
-    def add_missing(self, table: Table, columns: Sequence[str], rows: Iterable[Values]) -> None:
-        marks = ", ".join("?" for _ in columns)
-        sql = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+    def shares(self, organization: str, city: str) -> bool:
+        sql = "SELECT 1 FROM cities WHERE organization_id = ? AND id <> ? LIMIT 1"
         with told(self._path):
-            self._raw.executemany(sql, rows)
+            return self._raw.execute(sql, (organization, city)).fetchone() is not None
+
+    def remove_without_cities(self, organization: str) -> None:
+        with told(self._path):
+            self._raw.execute(REMOVE_ORGANIZATION.format("?"), (organization, organization))
 
     def delete(self, table: Table, city: str) -> None:
         with told(self._path):

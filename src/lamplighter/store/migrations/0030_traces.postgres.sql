@@ -1,3 +1,3 @@
--- oldest: 27
+-- oldest: 28
 -- How far the ends of runs were reported as spans; empty where nobody reports them.
 ALTER TABLE cities ADD COLUMN traced BIGINT;

@@ -15,6 +15,8 @@ from lamplighter.services.members import ADD, REMOVE, ROLE, ListMembers, PersonR
 from lamplighter.services.members import LIST as MEMBERS
 from lamplighter.services.notices import LIST as DESTINATIONS
 from lamplighter.services.notices import LOG, RULES, TEST, ListDestinations, ListNotices, ShowRules, TryDestination
+from lamplighter.services.organizations import RENAME, RenameOrganization, ShowOrganization
+from lamplighter.services.organizations import SHOW as ORGANIZATION
 from lamplighter.services.slack.installing import LINK, WHO, FindSlackCode, LinkSlack, ListSlack, TrySlack
 from lamplighter.services.slack.installing import LIST as SLACK
 from lamplighter.services.slack.installing import TEST as TEST_SLACK
@@ -99,13 +101,22 @@ async def people(visit: Visit) -> Response:
 
 async def _people(visit: Visit, made: TokenMade | None) -> Response:
     """`made` is a token that is shown once."""
-    members, tokens, _ = await together(
-        visit.ask(MEMBERS, ListMembers()), visit.ask(TOKENS, ListTokens()), visit.look()
-    )
+    members, tokens, organization, _ = await together(
+        visit.ask(MEMBERS, ListMembers()), visit.ask(TOKENS, ListTokens()), visit.ask(ORGANIZATION, ShowOrganization()),
+        visit.look(),
+    )  # fmt: skip
     roles = [one.value for one in PersonRole]
+    apart = organization.found is not None and not organization.found.is_home
     return await visit.page(
-        "people.html", members=members, tokens=tokens, roles=roles, made=made, address="/settings/people"
-    )
+        "people.html", members=members, tokens=tokens, roles=roles, made=made, organization=organization, apart=apart,
+        address="/settings/people",
+    )  # fmt: skip
+
+
+async def rename_organization(visit: Visit) -> Response:
+    form = await visit.form()
+    found = await visit.do(RENAME, RenameOrganization(form["name"]))
+    return back("/settings/people", f"The organization is called {found.name} now.")
 
 
 async def add_member(visit: Visit) -> Response:
@@ -188,6 +199,7 @@ PAGES = (
     ("GET", "/settings/slack/link", ask_slack_link),
     ("POST", "/settings/slack/link", slack_link),
     ("POST", "/settings/slack/{team}/test", try_slack),
+    ("POST", "/settings/people/organization", rename_organization),
     ("POST", "/settings/people/add", add_member),
     ("POST", "/settings/people/tokens", create_token),
     ("POST", "/settings/people/tokens/{token}/revoke", revoke_token),
