@@ -2,20 +2,24 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from automation_city import City
+from automation_city import CITY, City
 from test_pipeline_cases import AGENT, ready, take
 
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.domain.sessions.logins import Login, LoginKey, LoginState, Wait
 from lamplighter.kit.clock import rfc3339
+from lamplighter.kit.errors import NotFound
 from lamplighter.kit.records import changed
 from lamplighter.services import logins
 from lamplighter.services.logins import FORGOTTEN_AFTER, NOTED_EVERY
 from lamplighter.services.runs import executing, review
 from lamplighter.services.runs.bounds import HELD
+from lamplighter.store.engine.wakes import Wakes
+from lamplighter.store.url import open_store
 
 HOME = "/home/ada"
 KEY = LoginKey("here", "claude", HOME)
@@ -165,3 +169,38 @@ def test_a_run_that_waits_for_a_login_says_once_for_which_and_until_when_and_los
     city.run(executing.hold, item, Wait(now, refused), later, ctx=city.context)
     assert city.get(run).state is RunState.CANCELED
     assert city.run(lambda tx: tx.outbox.lock(item.id)).state == "done"
+
+
+async def test_a_check_asks_each_program_once_and_lets_a_refused_login_be_tried_again(city: City) -> None:
+    now = city.clock.now()
+    codex = LoginKey("here", "codex", HOME)
+    put(city, LoginState.REFUSED, looked_at=now, detail="Sign in.")
+    put(city, LoginState.LIMITED, model="big", until=now)
+    put(city, LoginState.WORKS, codex, looked_at=now)
+    answers: dict[str, bool | None] = {"claude": None, "codex": True}
+
+    async def ask_login(one: Login) -> bool | None:
+        return answers[one.key.preset]
+
+    store = open_store(city.place, CITY, Wakes())
+    host: Any = SimpleNamespace(store=store, ask_login=ask_login)
+
+    async def check(preset: str | None = None) -> list[tuple[str, bool | None, str, bool]]:
+        found = await logins.check_logins(host, logins.CheckLogins(preset), city.context)
+        return [(one.preset, one.signed_in, one.detail.split(";")[0].rstrip("."), bool(one.sign_in)) for one in found]
+
+    try:
+        refused = ("claude", None, "It was refused", True)
+        assert await check() == [refused, ("codex", True, "It is signed in", False)]
+        assert city.read(lambda tx: tx.logins.all())[0].looked_at is None
+        put(city, LoginState.REFUSED, looked_at=now)
+        answers = {"claude": False, "codex": None}
+        assert await check("claude") == [("claude", False, "It is not signed in", True)]
+        assert city.read(lambda tx: tx.logins.all())[0].looked_at == now
+        ((_, _, detail, advice),) = await check("codex")
+        assert (detail.startswith("It worked at 2026-03-02T09:00:00"), advice) == (True, False)
+        for preset, near in (("cluade", "did you mean `claude`"), ("gemini", "gemini")):
+            with pytest.raises(NotFound, match=near):
+                await check(preset)
+    finally:
+        await store.close()

@@ -13,7 +13,7 @@ from lamplighter.daemon.pipeline.dispatcher import CLAIM_AT_ONCE, HELD_BACK, HUN
 from lamplighter.domain.delivery.outbox import Item
 from lamplighter.domain.delivery.reach import Reach
 from lamplighter.services import outbox
-from lamplighter.services.runs import due, review
+from lamplighter.services.runs import claiming, review
 from lamplighter.services.runs.starting import Taken
 from lamplighter.store.errors import StoreUnavailable
 from lamplighter.testing.clock import FakeClock
@@ -59,7 +59,7 @@ class World:
         if work is outbox.take_back_hung:
             self.hung += 1
             return 0
-        assert work is due.take_due
+        assert work is claiming.take_due
         assert named["released"] == {"run_0"}
         self.asked.append("take")
         self.limits.append(named["limit"])

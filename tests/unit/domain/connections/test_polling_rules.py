@@ -25,6 +25,7 @@ from lamplighter.domain.connections.polling import (
     wrong_repo,
     wrong_url,
 )
+from lamplighter.domain.connections.reading import titled
 from lamplighter.domain.connections.signatures import SENT_AT, TOLERANCE, is_signed, untimely
 from lamplighter.domain.delivery_fields import Provider
 
@@ -187,3 +188,15 @@ def test_only_what_has_a_signature_is_proved_by_it() -> None:
     assert is_signed(Provider.STANDARD, {})
     assert is_signed(Provider.GITHUB, {"x-hub-signature-256": "x"})
     assert not is_signed(Provider.GITHUB, {"linear-signature": "x"})
+
+
+@pytest.mark.parametrize(
+    ("template", "title"),
+    [
+        ("{repo}: {data.title}", "web: Dark"), ("{data.title} of {data.none}", "Dark of"), ("{data.none}: {none}", ""),
+        ("always", "always"), ("{data}{list}", ""), ("{zero}", "0"), ("{repo}", "web"),
+    ],
+)  # fmt: skip
+def test_a_title_is_made_of_what_the_payload_has_and_none_where_it_has_nothing_of_it(template: str, title: str) -> None:
+    payload = {"repo": "web", "data": {"title": "Dark"}, "list": [1], "zero": 0}
+    assert titled(template, payload) == title
