@@ -44,8 +44,8 @@ SETTLES = 5
 VIEWERS, EVENTS_A_SECOND, WATCHED_S = 200, 20, 15
 PAGES = ("/", "/inbox", "/runs", "/runs?q=state:failed", "/runs?q=automation:aut-0007 state:succeeded",
          "/runs?q=automation:aut-00* since:2d", "/runs/RUN", "/automations", "/automations/new", "/automations/new/own",
-         "/automations/aut-0007", "/automations/aut-0007/edit", "/agents", "/calendar", "/events", "/beads", "/nodes",
-         "/settings", "/settings/people", "/settings/audit", "/search?q=aut-00")  # fmt: skip
+         "/automations/aut-0007", "/automations/aut-0007/edit", "/agents", "/calendar", "/cost", "/events", "/beads",
+         "/nodes", "/settings", "/settings/people", "/settings/audit", "/search?q=aut-00")  # fmt: skip
 HOUR = 3_600_000_000
 RUN_ROW = """
     INSERT INTO runs (city_id, id, automation_id, automation, action, state, trigger_id, trigger_kind, trigger_event_id,

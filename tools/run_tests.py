@@ -51,7 +51,7 @@ def main() -> int:
     groups = [
         tested("the rest", here, *side_by_side, "--ignore=tests/crash", "-m", NOT_ALONE),
         tested("crash", here, *side_by_side, "tests/crash", "-m", NOT_ALONE),
-        tested("browser", here, "tests/browser", "-m", "browser"),
+        tested("browser", here, "-n", "2", "--dist", "loadfile", "tests/browser", "-m", "browser"),
         tested("agents", here, *side_by_side, "-m", "agents"),
     ]
     others = dict(interpreters())

@@ -1,6 +1,7 @@
 """Takes pictures of every page of the web console, light, dark and on a phone, of a city made for it.
 
-It uses the system's Chromium, and writes the page of the documents that shows them all.
+It uses the system's Chromium, and writes the page of the documents that shows them all. With names of pictures, such as
+`home run`, only those are taken anew.
 """
 
 import os
@@ -22,7 +23,7 @@ GALLERY = HERE.parents[1] / "reference" / "console-pictures.md"
 WIDE, PHONE = {"width": 1200, "height": 760}, {"width": 390, "height": 780}
 
 
-def main() -> None:
+def main(*wanted: str) -> None:
     HERE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="lamp-pictures-") as folder:
         town = demo_city.build(Path(folder) / "lantern-street")
@@ -43,9 +44,11 @@ def main() -> None:
             for ending, size, scheme in (("", WIDE, "light"), ("-dark", WIDE, "dark"), ("-phone", PHONE, "light")):
                 with looking(size, scheme) as page:
                     for name, path in pages.items():
-                        take(page, path, f"{name}{ending}")
-            with looking(WIDE) as page:
-                take(page, "/calendar", "palette", keys="night")
+                        if not wanted or name in wanted:
+                            take(page, path, f"{name}{ending}")
+            if not wanted or "palette" in wanted:
+                with looking(WIDE) as page:
+                    take(page, "/calendar", "palette", keys="night")
     GALLERY.write_text(gallery(pages), encoding="utf-8")
 
 
@@ -81,6 +84,7 @@ def addresses(town: Town) -> dict[str, str]:
         "deliveries": "/deliveries",
         "delivery": f"/deliveries/{delivery}",
         "nodes": "/nodes",
+        "cost": "/cost",
         "bulk": "/bulk",
         "bulk-action": f"/bulk/{bulk}",
         "settings": "/settings",
@@ -133,4 +137,4 @@ def shrink(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

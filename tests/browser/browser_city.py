@@ -21,6 +21,10 @@ FLAGS = (
 )  # fmt: skip
 PATIENCE_MS = 90_000
 AGENT = "sh -c 'echo ready; while read line; do echo heard $line; done'"
+ASKER = (
+    'sh -c \'until [ -e ask ]; do sleep 0.1; done; echo rm -rf build; echo -n \\"Delete it? (y/n) \\"; '
+    "read line; echo said $line; exec sleep 999'"
+)
 CITY = f"""
 [workspace]
 name = "town"
@@ -39,6 +43,10 @@ command = "cat >> told.json"
 [[agents]]
 name = "watchman"
 start_command = "{AGENT}"
+
+[[agents]]
+name = "asker"
+start_command = "{ASKER}"
 """
 
 
@@ -123,6 +131,9 @@ def a_town(root: Path) -> Town:
     command = [sys.executable, "-m", "lamplighter", "init", str(root), "--name", "town"]
     subprocess.run(command, check=True, capture_output=True, timeout=180)
     (root / "city.toml").write_text(CITY)
+    filed = root / ".gc" / "formulas" / "automations" / "filed" / "automation.toml"
+    filed.parent.mkdir(parents=True)
+    filed.write_text("# a file that people wrote\n\n[automation]\ngate = 'manual'\nexec = 'true'\n")
     stand_in(root)
     return Town(root)
 

@@ -82,6 +82,7 @@ def test_a_member_signs_in_with_a_token_and_sees_what_they_may_not_do_and_why(
     assert forced.status == 403
     assert "may not control agents" in forced.text()
     page.goto("/automations/quick")
+    page.get_by_text("More", exact=True).click()
     page.get_by_text("Suspend…").click()
     expect(page.get_by_role("button", name="Suspend", exact=True)).to_be_disabled()
     page.get_by_role("button", name="Run now").click()

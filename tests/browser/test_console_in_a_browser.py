@@ -10,18 +10,21 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 expect.set_options(timeout=PATIENCE_MS)
 
 PAGES = ["/", "/inbox", "/inbox/focus", "/runs", "/bulk", "/automations", "/automations/new", "/automations/new/own",
-         "/automations/quick", "/automations/quick/edit",
-         "/agents", "/agents/watchman", "/calendar", "/events", "/beads", "/deliveries", "/nodes", "/settings",
+         "/automations/quick", "/automations/quick/edit", "/automations/filed", "/automations/filed/edit",
+         "/agents", "/agents/watchman", "/calendar", "/cost", "/events", "/beads", "/deliveries", "/nodes", "/settings",
          "/settings/people", "/settings/audit", "/search"]  # fmt: skip
 STILL = {
     "/automations/new",
     "/automations/new/own",
     "/automations/quick/edit",
+    "/automations/filed/edit",
     "/inbox/focus",
     "/search",
     "/settings/people",
 }
 """Pages on which nothing but the frame is live."""
+SIDE_BY_SIDE = 6
+"""So many pages wait at once for what each of them says."""
 POLICY = "default-src 'none'; script-src 'self'"
 
 
@@ -173,6 +176,8 @@ def test_themes_follow_the_system_and_the_choice(page: Page) -> None:
 def test_pages_of_one_automation_and_one_agent_say_why_and_let_one_act(page: Page) -> None:
     page.goto("/automations/quick")
     expect(page.locator("#why li").first).to_be_visible()
+    page.goto("/agents")
+    expect(page.locator(".card", has_text="watchman").locator(".says")).to_have_text("ready")
     page.goto("/agents/watchman")
     expect(page.locator("#head .state")).to_have_text("running")
     expect(page.locator("#screen")).to_contain_text("ready")
@@ -183,6 +188,21 @@ def test_pages_of_one_automation_and_one_agent_say_why_and_let_one_act(page: Pag
     expect(page.get_by_text("in the middle of what it does")).to_be_visible()
     page.get_by_role("button", name="Restart now").click()
     expect(page.get_by_text("Restarted: a fresh session runs.")).to_be_visible()
+
+
+def test_what_an_agent_asks_in_its_terminal_is_answered_by_a_button(page: Page, town: Town) -> None:
+    town.release("ask")
+    for _ in range(600):
+        if town.read("/agents/asker/question")["question"]:
+            break
+        page.wait_for_timeout(100)
+    page.goto("/agents/asker")
+    expect(page.locator("#head .state")).to_have_text("needs you")
+    expect(page.locator("#head blockquote")).to_have_text("rm -rf build Delete it? (y/n)")
+    page.get_by_role("button", name="No", exact=True).click()
+    expect(page.get_by_text("Answered asker: No")).to_be_visible()
+    expect(page.locator("#screen")).to_contain_text("said n")
+    expect(page.locator("#head .state")).to_have_text("running")
 
 
 def test_without_script_pages_read_and_buttons_work(
@@ -207,22 +227,26 @@ def test_without_script_pages_read_and_buttons_work(
 
 
 def test_when_the_server_answers_503_no_open_page_looks_healthy(context: BrowserContext, town: Town) -> None:
-    page = Watched(town.url).watch(context.new_page())
-
     def refuse(route: Route) -> None:
         route.fulfill(status=503, body="away")
 
-    for path in PAGES:
-        if path in STILL:
-            continue
-        page.goto(path)
+    live = [path for path in PAGES if path not in STILL]
+    for start_at in range(0, len(live), SIDE_BY_SIDE):
+        opened = {path: Watched(town.url).watch(context.new_page()) for path in live[start_at:][:SIDE_BY_SIDE]}
+        for path, page in opened.items():
+            page.goto(path)
+        for page in opened.values():
+            expect(page.locator("#freshness.live")).to_be_visible()
+        context.route("**/*", refuse)
+        for page in opened.values():
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it looks again
+        for page in opened.values():
+            expect(page.locator("#freshness.lost")).to_contain_text("unavailable")
+            expect(page.locator("body.stale")).to_have_count(1)
+        context.unroute("**/*")
         expect(page.locator("#freshness.live")).to_be_visible()
-        page.route("**/*", refuse)
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it looks again
-        expect(page.locator("#freshness.lost")).to_contain_text("unavailable")
-        expect(page.locator("body.stale")).to_have_count(1)
-        page.unroute("**/*")
-    expect(page.locator("#freshness.live")).to_be_visible()
+        for page in opened.values():
+            page.close()
 
 
 def test_a_lost_connection_is_told_and_what_was_missed_appears_when_it_is_back(
@@ -385,6 +409,14 @@ def test_an_automation_is_made_in_the_editor_which_says_what_it_would_be_as_one_
     expect(preview).to_contain_text("Right as it is")
     expect(preview.locator("tr").first).to_contain_text("07:30")
     assert line.evaluate("one => one === document.activeElement")  # what one types in stays
+    page.get_by_text("Overlap and times that were missed").click()
+    page.get_by_label("First ask a command").fill("echo nothing to sweep; exit 75")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator("#tried")).to_contain_text("Nothing to do: the run would be skipped.")
+    expect(page.locator("#tried pre")).to_have_text("nothing to sweep")
+    expect(page.locator("#freshness.live")).to_be_visible()  # it is refreshed from the editor's address
+    page.get_by_text("Overlap and times that were missed").click()
+    page.get_by_label("First ask a command").fill("")
     page.get_by_role("button", name="Create").click()
     page.wait_for_url("**/automations/sweep-street")
     page.get_by_role("button", name="Run now").click()
@@ -447,3 +479,7 @@ def test_a_delivery_leads_to_its_run_and_back_and_is_judged_again(page: Page, to
     page.get_by_role("button", name="Have it judged again").click()
     expect(page.get_by_text("It is judged again")).to_be_visible()
     expect(page.locator("#verdicts tbody tr")).to_have_count(1)
+    page.goto("/automations/ring")
+    expect(page.locator(".hook")).to_contain_text(f"{town.url}/hooks/bell")
+    page.get_by_role("button", name="Send a test").click()
+    expect(page.get_by_text("bell took a signed test, which fires nothing.")).to_be_visible()

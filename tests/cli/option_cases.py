@@ -120,6 +120,9 @@ PAIRS: dict[str, tuple[Line, Line]] = {
     "automation preview --rig": _with("automation preview {n} --exec true --manual", "--rig nowhere"),
     "automation preview --of": _with("automation preview {n} --timeout 9s", "--of stored"),
     "automation preview --count": _with("automation preview {n} --exec true --cooldown 1h", "--count 1"),
+    "automation test --rig": _with("automation test rigged", WEB),
+    "automation test --set": _with("automation test stored", "--set nonsense=1"),
+    "automation source --rig": _with("automation source rigged", WEB),
     "automation export --rig": _with("automation export rigged", WEB),
     "automation export --to": (
         "automation export stored", "automation export stored --to {root}/{n}",
@@ -443,6 +446,7 @@ ELSEWHERE: dict[str, str] = {
     "config check --strict": "cli/test_config_commands.py",
     "init --new-database": "cli/test_lost_database.py",
     "doctor --fix": "cli/test_config_commands.py",
+    "agent answer --question": "daemon/test_agent_operations.py",
     "agent let-go --viewer": "web/test_terminal.py",
     "run logs --follow": "cli/test_following_runs.py",
     "run follow --once": "cli/test_following_runs.py",

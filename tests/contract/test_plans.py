@@ -254,6 +254,8 @@ ASKS = {
     "old artifacts": lambda tx: tx.artifacts.old(before=AT, limit=10),
     "rollups of all": lambda tx: tx.rollups.since(AT),
     "rollups by hour": lambda tx: tx.rollups.by_hour(AT),
+    "rollups by automation": lambda tx: tx.rollups.by_key(AT, model=False),
+    "rollups by model": lambda tx: tx.rollups.by_key(AT, model=True),
     "rollups of one": lambda tx: tx.rollups.since(AT, automation="aut_1"),
     "runs by id": lambda tx: tx.runs.some(["run_000001"]),
     "the open item of a fingerprint": lambda tx: tx.inbox.lock_open("f7"),
@@ -360,6 +362,8 @@ INDEX = {
     "old artifacts": {"sqlite": "artifacts_by_age", "postgres": ""},
     "rollups of all": {"sqlite": "PRIMARY KEY (city_id=? AND hour>?)", "postgres": "run_rollups"},
     "rollups by hour": {"sqlite": "PRIMARY KEY (city_id=? AND hour>?)", "postgres": "run_rollups"},
+    "rollups by automation": {"sqlite": "run_rollups", "postgres": "run_rollups"},
+    "rollups by model": {"sqlite": "PRIMARY KEY (city_id=? AND hour>?)", "postgres": "run_rollups"},
     "rollups of one": {"sqlite": "run_rollups_of", "postgres": "run_rollups"},
     "runs by id": {"sqlite": "autoindex_runs", "postgres": "runs_"},
     "the open item of a fingerprint": {"sqlite": "inbox_open", "postgres": "inbox_"},
@@ -398,7 +402,7 @@ SORTED_ANYWAY = {
     "sessions of a run", "runs searched by automation", "runs searched by state", "runs searched by age", "old keys",
     "the retry of a run",
     "runs under way",
-    "rollups of one", "rollups by hour",
+    "rollups of one", "rollups by hour", "rollups by automation", "rollups by model",
 }  # fmt: skip
 """Few rows of one label, type or owner may well be sorted."""
 

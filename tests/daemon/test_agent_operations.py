@@ -11,13 +11,13 @@ from lamplighter.app.daemon_host import PatrolOfDaemon
 from lamplighter.domain.access import Actor, Forbidden, Role
 from lamplighter.domain.city.wanted import Roster
 from lamplighter.domain.sessions import meta
-from lamplighter.kit.errors import Conflict, NotFound, Unavailable
+from lamplighter.kit.errors import Conflict, NotFound, Unavailable, UsageError
 from lamplighter.kit.shapes import from_json, to_json
 from lamplighter.ports.secrets import NoSecrets, SecretSource
 from lamplighter.ports.sessions import SessionProvider
 from lamplighter.services import session_operations
+from lamplighter.services.agents import answering, queries, taking_over
 from lamplighter.services.agents import operations as agents
-from lamplighter.services.agents import queries, taking_over
 from lamplighter.services.agents.views import AgentDetail, AgentView
 from lamplighter.services.city_operations import CityOperations
 from lamplighter.services.host import Host, Patrol
@@ -125,12 +125,35 @@ async def test_who_has_no_right_is_refused_and_nothing_happens(crew: Town) -> No
             await do(crew, operation, *given, by=member)
     for operation in every():
         if operation.subject == "agent":
-            more = ["x"] if operation in {agents.NUDGE, taking_over.TAKE_OVER} else []
+            more = ["x"] if operation in {agents.NUDGE, answering.ANSWER, taking_over.TAKE_OVER} else []
             with pytest.raises(Forbidden):
                 await do(crew, operation, "mayor", *more, by=of_run())
     seen = await crew.seen("mayor")
     assert seen is not None
     assert (seen.alive, meta.DRAIN in seen.meta) == (True, False)
+
+
+async def test_what_a_program_asks_is_answered_by_the_key_of_a_choice_and_only_once(crew: Town) -> None:
+    nothing = await do(crew, answering.QUESTION, "mayor")
+    assert (nothing.question, list(nothing.choices)) == (None, [])
+    with pytest.raises(Conflict, match="It asks nothing now"):
+        await do(crew, answering.ANSWER, "mayor", "1")
+    session = crew.provider._find(crew.session("mayor"))
+    assert session is not None
+    session.output += ["rm -rf build", "Do you want to proceed?", "❯ 1. Yes", "  2. No"]  # noqa: RUF001
+    asked = await do(crew, answering.QUESTION, "mayor")
+    assert asked.question == "rm -rf build Do you want to proceed?"
+    assert [(one.key, one.text) for one in asked.choices] == [("1", "Yes"), ("2", "No")]
+    with pytest.raises(UsageError, match="not a choice"):
+        await do(crew, answering.ANSWER, "mayor", "3")
+    with pytest.raises(Conflict, match="asks now: rm -rf build"):
+        await do(crew, answering.ANSWER, "mayor", "1", "Another question?")
+    done = await do(crew, answering.ANSWER, "mayor", "2", asked.question)
+    assert (done.answer, done.question) == ("No", asked.question)
+    assert crew.provider.calls[-1] == ("send_keys", session.spec.name, "2")
+    session.output += ["Left as it is."] * 40
+    with pytest.raises(Conflict, match="does not ask that any more"):  # somebody was first
+        await do(crew, answering.ANSWER, "mayor", "1", asked.question)
 
 
 def of_run() -> Actor:

@@ -44,6 +44,8 @@ def look_at_the_city(city: GoldenCity) -> None:
 def speak_to_agents(city: GoldenCity) -> None:
     until(lambda: "ready" in city.json("agent", "peek", "mayor")["output"])
     city.record("agent peek", "mayor")
+    city.record("agent question", "mayor")
+    city.record("agent answer", "mayor", "y", "--question", "Shall I?")
     city.record("agent attach", "mayor")
     city.record("agent let-go", "mayor")
     city.record("agent nudge", "mayor", "light", "the lamps")

@@ -200,6 +200,10 @@ def keep_automations(city: GoldenCity) -> None:
     file = city.root / "tidy.toml"
     city.record("automation preview", "mop", "--exec", "make mop", "--daily", "03:30")
     city.record("automation preview", "mop up", "--cron", "61 * * * *", case="wrong")
+    city.record("automation test", "tidy")
+    city.record("automation test", "tidy", "--set", "precheck=echo nothing waits; exit 75", case="with-a-precheck")
+    city.record("automation source", "tidy", case="of-the-store")
+    city.record("automation source", "broken")
     city.record("find", "tid")
     city.record("view save", "broken", "--query", "state:failed since:2d", "--shared")
     city.record("view list")

@@ -14,10 +14,12 @@ from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.domain.runs.query import (
     ACTIONS,
     Condition,
+    CostBound,
     Field,
     PayloadField,
     QueryWrong,
     RunQuery,
+    Sign,
     Word,
     parse,
     passes,
@@ -33,6 +35,8 @@ NAMES = ["a", "ab", "abc", "b:rig:web", "A", "ä", "a%", "a_", "~z"]
 REASONS = ["", "budget", "exit_1", "exit_12", 'it said "no"', "a, b"]
 RIGS = [None, "web", "we"]
 TRIGGERS = ["cron", "manual", "event"]
+PEOPLE = [None, "ada", "adam"]
+COSTS = [None, 0.0, 0.5, 1.0, 12.25]
 COUNT = 150
 
 
@@ -43,6 +47,7 @@ def made() -> list[Run]:
         at = BEGIN + timedelta(minutes=number * 17)
         run = Run(IdSource(At(at)).make("run"), chance.choice(NAMES), chance.choice(list(RunState)), at)
         run = replace(run, reason=chance.choice(REASONS), rig=chance.choice(RIGS), action=chance.choice(ACTIONS))
+        run = replace(run, assigned_to=chance.choice(PEOPLE), cost=chance.choice(COSTS))
         run = replace(run, continued_by=f"run_after{number}" if number % 3 == 0 else None)
         found.append(replace(run, trigger_kind=chance.choice(TRIGGERS), automation_id=f"aut_{run.automation}"))
     return found
@@ -65,10 +70,12 @@ def store(place: Place) -> Iterator[DirectStore]:
         for run in RUNS:
             tx.runs.insert(run)
             tx.run_fields.add(run.id, PAYLOADS[run.id])
-            later = {"reason": run.reason, "by": run.continued_by, "city": CITY, "id": run.id}  # a new run has none yet
+            later = {"reason": run.reason, "by": run.continued_by, "who": run.assigned_to, "cost": run.cost,
+                     "city": CITY, "id": run.id}  # fmt: skip  # a new run has none yet
             tx.db.execute(
-                "UPDATE runs SET reason = :reason, continued_by = :by WHERE city_id = :city AND id = :id", later
-            )
+                "UPDATE runs SET reason = :reason, continued_by = :by, assigned_to = :who, cost = :cost "
+                "WHERE city_id = :city AND id = :id", later,
+            )  # fmt: skip
 
     direct.transact(fill)
     yield direct
@@ -86,6 +93,7 @@ def values(field: Field | PayloadField) -> st.SearchStrategy[str]:
         Field.TRIGGER: TRIGGERS,
         Field.ACTION: list(ACTIONS),
         Field.CONTINUED: ["yes", "no"],
+        Field.CLAIMED: ["", "ada", "adam", "eve"],
     }
     return st.sampled_from(known[field])
 
@@ -103,7 +111,10 @@ def conditions(draw: st.DrawFn) -> Condition:
 
 
 times = st.none() | st.integers(-20, COUNT + 20).map(lambda number: BEGIN + timedelta(minutes=number * 17))
-queries = st.builds(RunQuery, st.lists(conditions(), max_size=3).map(tuple), times, times)
+bounds = st.builds(CostBound, st.sampled_from(Sign), st.sampled_from([0.0, 0.5, 1.0, 20.0]))
+queries = st.builds(
+    RunQuery, st.lists(conditions(), max_size=3).map(tuple), times, times, st.lists(bounds, max_size=2).map(tuple)
+)
 
 
 def _search(tx: Tx, query: RunQuery, before: str | None, limit: int) -> tuple[list[Run], str | None]:
@@ -142,6 +153,7 @@ def written(query: RunQuery) -> str:
     for name, at in (("since", query.since), ("until", query.until)):
         if at is not None:
             parts.append(f"{name}:{at.isoformat()}")
+    parts += [f"cost:{one.sign.value}{one.dollars}" for one in query.costs]
     return " ".join(parts)
 
 

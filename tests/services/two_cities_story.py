@@ -565,6 +565,7 @@ CALLS: dict[str, Call] = {
     "nodes.remove": lambda tx, _: tx.nodes.remove("gone"),
     "nodes.prune": lambda tx, k: tx.nodes.prune(before=k.later),
     "rollups.add": lambda tx, _: tx.rollups.add([replace(one, runs=1) for one in tx.rollups.since(EARLY)]),
+    "rollups.by_key": lambda tx, _: [tx.rollups.by_key(EARLY, model=one) for one in (False, True)],
     "rollups.since": lambda tx, _: [tx.rollups.since(EARLY), tx.rollups.since(EARLY, automation="often")],
     "rollups.days_of": lambda tx, k: tx.rollups.days_of(["often"], [EARLY, k.later]),
     "rollups.prune": lambda tx, k: tx.rollups.prune(before=k.later, limit=99),

@@ -26,7 +26,7 @@ CSP = (
     "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 READS = ["/", "/inbox", "/inbox/focus", "/runs", "/bulk", "/automations", "/automations/new", "/automations/new/own",
-         "/agents", "/calendar", "/events", "/beads", "/deliveries", "/nodes", "/settings",
+         "/agents", "/calendar", "/cost", "/events", "/beads", "/deliveries", "/nodes", "/settings",
          "/settings/people", "/settings/audit", "/settings/slack/link", "/search"]  # fmt: skip
 HEALTHY = (
     "Nothing needs you",
@@ -209,6 +209,28 @@ async def test_files_are_kept_for_as_long_as_they_stay_the_same(city: Served) ->
     assert script.headers["content-type"].startswith(("text/javascript", "application/javascript"))
     for name in ("app.py", "..%2Fapp.py", "nothing.js"):
         assert (await city.call("GET", f"/console/{name}")).status_code == 404
+
+
+async def test_it_can_be_installed_on_a_phone(browser: httpx2.AsyncClient, city: Served) -> None:
+    (path,) = re.findall(r'<link rel="manifest" href="([^"]*)">', (await browser.get("/")).text)
+    found = await city.call("GET", path)  # a browser asks for it without a cookie
+    assert found.headers["content-type"].startswith("application/manifest+json")
+    told = found.json()
+    assert (told["display"], told["start_url"]) == ("standalone", "../")
+    for icon in told["icons"]:
+        assert (await city.call("GET", f"/console/{icon['src']}")).status_code == 200
+
+
+async def test_a_page_that_a_button_showed_is_refreshed_from_its_own_address(browser: httpx2.AsyncClient) -> None:
+    for path, form, address in (
+        ("/settings/people/tokens", {"name": "phone"}, "/settings/people"),
+        ("/automations/new/own/preview", {}, "/automations/new/own"),
+        ("/automations/light/edit/preview", {}, "/automations/light/edit"),
+    ):
+        text = (await browser.post(path, data=form, headers=OWN)).text
+        assert f'data-refetch="{address}"' in text
+        assert f'name="next" value="{address}"' in text  # a theme that is chosen here leads back to a page there is
+    assert "data-refetch" not in (await browser.get("/")).text
 
 
 async def test_a_first_visit_takes_little(browser: httpx2.AsyncClient) -> None:

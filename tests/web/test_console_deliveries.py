@@ -87,6 +87,22 @@ async def test_one_is_judged_again_by_those_who_may_and_what_fired_fires_no_more
         assert (await member.post(f"/deliveries/{delivery}/replay", headers=OWN)).status_code == 403
 
 
+async def test_two_deliveries_are_compared_line_by_line(browser: httpx2.AsyncClient, city: Served) -> None:
+    proof = {"authorization": f"Bearer {await connect(city, 'plain', provider='bearer')}"}
+    sent = [
+        (await send(city, proof, json.dumps(SENT | {"data": {"lamp": number}}).encode(), "plain")).json()["id"]
+        for number in (7, 8)
+    ]
+    first, second = map(str, sent)
+    page = (await browser.get(f"/deliveries/{second}")).text
+    assert page.count("<option value=") == 2  # none, and the one before at the same connection
+    compared = (await browser.get(f"/deliveries/{second}?with={first}")).text
+    assert '<li class="line-del">-    &#34;lamp&#34;: 7</li>' in compared
+    assert '<li class="line-add">+    &#34;lamp&#34;: 8</li>' in compared
+    assert "Their bodies are the same." in (await browser.get(f"/deliveries/{second}?with={second}")).text
+    assert "unavailable" in (await browser.get(f"/deliveries/{second}?with=dlv_none")).text
+
+
 async def test_without_a_connection_the_page_says_how_to_make_one(browser: httpx2.AsyncClient, city: Served) -> None:
     assert "lamp connection create" in (await browser.get("/deliveries")).text
     await connect(city, "plain", provider="bearer")

@@ -1,13 +1,16 @@
 """The editor of automations: what the form says, what is refused beside its field, and what is stored."""
 
 import html
+import json
 import re
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 from served import Served
+from test_hooks import connect, send
 
 from lamplighter.domain.access import owner
 from lamplighter.domain.connections.polling import GITHUB
@@ -172,6 +175,55 @@ async def test_an_agent_without_a_mode_and_rubbish_are_told(browser: httpx2.Asyn
     assert "<b>" not in re.sub(r'<b class="count".*?</b>', "", page.text)
 
 
+async def test_a_dry_run_runs_what_decides_once_and_stores_nothing(browser: httpx2.AsyncClient, city: Served) -> None:
+    """On the editor's page with what the form says, and on the automation's page as it is stored."""
+    root = city.opened.paths.root
+    form = {"name": "guard", "exec": f"touch {root}/ran", "t0.kind": "condition", "t0.condition.check": "test -e lit",
+            "precheck": "echo 'nothing <b>waits</b>'; exit 75"}  # fmt: skip
+    page = html.unescape((await browser.post("/automations/new/own/test", data=form, headers=OWN)).text)
+    assert "Nothing to do: the run would be skipped." in page
+    assert "The trigger would not fire: exit code 1." in page
+    assert "nothing <b>waits</b>" in page
+    assert 'data-refetch="/automations/new/own"' in page
+    assert (await browser.get("/automations/guard")).status_code == 404
+    wrong = await browser.post("/automations/new/own/test", data=form | {"retry.count": "many"}, headers=OWN)
+    assert "nothing was tried" in wrong.text
+    assert (await browser.post("/automations/new/own", data=form, headers=OWN)).status_code == 303
+    (root / "lit").touch()
+    page = html.unescape((await browser.post("/automations/guard/test", headers=OWN)).text)
+    assert "The trigger would fire." in page
+    assert 'data-refetch="/automations/guard"' in page
+    changed = controls((await browser.get("/automations/guard/edit")).text) | {"precheck": "exit 3"}
+    page = html.unescape((await browser.post("/automations/guard/edit/test", data=changed, headers=OWN)).text)
+    assert "The run would fail: exit code 3 is neither 0 nor 75." in page
+    changed |= {"precheck": "sleep 60", "timeout": "1s"}
+    page = html.unescape((await browser.post("/automations/guard/edit/test", data=changed, headers=OWN)).text)
+    assert "It did not end within 1 s and was killed." in page
+    assert "exit 75" in await toml(city, "guard")
+    assert not (root / "ran").exists()
+    assert await city.operations.host.commands.kept() == []
+    plain = {"name": "plain", "exec": "true", "t0.kind": "manual"}
+    page = await browser.post("/automations/new/own/test", data=plain, headers=OWN)
+    assert "Nothing decides beforehand" in page.text
+
+
+async def test_a_dry_run_judges_by_the_filters_what_came_in_lately(browser: httpx2.AsyncClient, city: Served) -> None:
+    await connect(city, "plain", provider="bearer")
+    token = await connect(city, "shop", provider="bearer")
+    for title in ("one", "two"):
+        body = json.dumps({"type": "order", "title": title, "data": {"lamp": title}}).encode()
+        assert (await send(city, {"authorization": f"Bearer {token}"}, body, "shop")).status_code == 202
+    await browser.post("/api/v1/events", json={"type": "bell.rung", "payload": {"loud": True}}, headers=city.owner)
+    form = {"name": "guard", "exec": "true", "t0.kind": "webhook", "t0.webhook.connection": "shop",
+            "t0.webhook.match": 'data.lamp = "one"', "t1.kind": "event", "t1.event.on": "bell.*"}  # fmt: skip
+    text = (await browser.post("/automations/new/own/test", data=form, headers=OWN)).text
+    tried = html.unescape(text.partition('id="tried"')[2].partition("</section>")[0])
+    assert tried.count("would fire") == 2
+    assert tried.count("would not") == 1
+    assert '<code>data.lamp</code> is "two"; wanted is "one"' in tried
+    assert f"{city.url}/hooks/shop" in text  # where to send it, beside the trigger
+
+
 async def test_one_that_a_file_defines_is_read_only_and_one_of_an_agent_is_to_be_armed(
     browser: httpx2.AsyncClient, city: Served
 ) -> None:
@@ -187,6 +239,14 @@ async def test_one_that_a_file_defines_is_read_only_and_one_of_an_agent_is_to_be
     city.opened.store.transact(by_agent)
     page = await browser.get("/automations/filed/edit")
     assert "read-only here" in page.text
+    file = city.opened.paths.root / "filed.toml"
+    file.write_text('# why it is there\n\n[automation]\nexec = "true"\n')
+    city.opened.store.transact(lambda tx: tx.automations.save(replace(editing.get(tx, "filed"), path=str(file))))
+    text = (await browser.get("/automations/filed/edit")).text
+    assert f"<code>{file}</code>, line 3, and read-only here" in text
+    assert '<li class="here">[automation]</li>' in text
+    assert "# why it is there" in text
+    assert f"{file}:3</a>" in (await browser.get("/automations/filed")).text
     assert "data-preview" not in page.text
     refused = await browser.post("/automations/filed/edit", data={"name": "filed", "exec": "x"}, headers=OWN)
     assert refused.status_code == 409

@@ -211,6 +211,20 @@ async def test_one_can_be_passed_over(browser: httpx2.AsyncClient, city: Served)
     assert "1 passed over" in (await browser.get(f"/inbox/focus?after={one.id}")).text
 
 
+async def test_what_cannot_be_seen_of_an_agent_that_asks_is_told(browser: httpx2.AsyncClient, city: Served) -> None:
+    def asks(tx: Tx) -> None:
+        ctx = city.opened.context()
+        needs.open_item(tx, needs.waiting("mayor", "gc-town-mayor", "Do you want to proceed?", ctx.now), ctx=ctx)
+
+    city.opened.store.transact(asks)
+    (one,) = [item for item in await items(city) if item.kind == "waiting"]
+    assert f'<a class="button main" href="/inbox/{one.id}">Answer</a>' in (await browser.get("/")).text
+    text = (await browser.get(f"/inbox/{one.id}")).text
+    assert "What its screen shows: unavailable." in text
+    assert "Do you want to proceed?" in text
+    assert (await browser.post("/agents/mayor/answer", data={"choice": "1"}, headers=OWN)).status_code == 404
+
+
 async def test_what_is_not_there_is_told(browser: httpx2.AsyncClient) -> None:
     assert (await browser.get("/inbox/inb_nothing")).status_code == 404
     assert (await browser.post("/inbox/inb_nothing/claim", headers=OWN)).status_code == 404

@@ -160,7 +160,7 @@ async def test_slack_is_shown_with_its_channels_and_tried(
     city.opened.store.transact(unstreamed)
     page = html.unescape((await browser.get("/settings")).text)
     assert "lacks app_mentions:read, assistant:write" in page
-    assert "answers are not streamed: missing_scope" in page
+    assert "Answers are not streamed: missing_scope" in page
     [told] = (await city.call("GET", "/api/v1/slack", headers=city.owner)).json()["data"]
     assert (told["connected"], told["conversations"]) == (True, {"C0123456789": 1})
     city.opened.store.transact(lambda tx: tx.slack.looked(TEAM, 2, now - timedelta(minutes=3)))

@@ -1,12 +1,17 @@
 """Reads and edits city.toml: the user's text is changed in place, and restored if the result is invalid."""
 
+from pathlib import Path
+
 from lamplighter.adapters.files import edit
+from lamplighter.adapters.files.automations import text_read
 from lamplighter.adapters.files.layers import load_city
+from lamplighter.adapters.files.toml import parse
 from lamplighter.app.wiring import OpenCity
 from lamplighter.domain.city.loaded import LoadedCity
-from lamplighter.kit.errors import Conflict, LampError
+from lamplighter.domain.city.tree import Problem
+from lamplighter.kit.errors import Conflict, LampError, NotFound
 from lamplighter.kit.records import record
-from lamplighter.ports.city_files import AddedRig, Edited, NewRig, NotEditable
+from lamplighter.ports.city_files import AddedRig, AutomationText, Edited, NewRig, NotEditable
 
 
 @record
@@ -17,6 +22,14 @@ class FilesOfCity:
 
     def load(self, *, strict: bool = False) -> LoadedCity:
         return load_city(self.city.paths.root, env=self.city.settings.env, strict=strict)
+
+    def automation_text(self, path: str) -> AutomationText:
+        try:
+            text = text_read(Path(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotFound(f"{path} cannot be read.", hint="Is it still there, and a text?") from error
+        found = parse(text, path)
+        return AutomationText(text, found.line if isinstance(found, Problem) else found.lines(("automation",)))
 
     def suspend_city(self, *, suspended: bool) -> Edited:
         return self._apply(edit.suspend_city(self._editable(), suspended=suspended))

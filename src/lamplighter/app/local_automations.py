@@ -6,9 +6,10 @@ from functools import cached_property
 from lamplighter.app.automations import command_parent, command_runner, rules_of
 from lamplighter.app.wiring import OpenCity
 from lamplighter.daemon.active_config import ActiveConfig
-from lamplighter.daemon.conditions import check_all
+from lamplighter.daemon.conditions import check_all, try_command
 from lamplighter.domain.automations.gates import Checked
-from lamplighter.ports.commands import CommandRunner
+from lamplighter.domain.automations.model import Automation
+from lamplighter.ports.commands import Command, CommandEnded, CommandRunner
 from lamplighter.ports.secrets import SecretSource
 from lamplighter.services.automations.outlook import Asked
 
@@ -30,3 +31,6 @@ class LocalAutomations:
 
     async def check_conditions(self, asked: Sequence[Asked]) -> list[Checked]:
         return await check_all(self.active, self.commands, asked)
+
+    async def try_command(self, automation: Automation, command: Command) -> CommandEnded:
+        return await try_command(self.active, self.commands, automation, command)

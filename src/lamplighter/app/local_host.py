@@ -1,6 +1,7 @@
 """The parts of a city that a process opens for itself; effects and streams that a command carries out itself."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -50,9 +51,10 @@ if TYPE_CHECKING:
     from lamplighter.app.local_automations import LocalAutomations
     from lamplighter.daemon.active_config import ActiveConfig
     from lamplighter.domain.automations.gates import Checked
+    from lamplighter.domain.automations.model import Automation
     from lamplighter.domain.city.model import Agent
     from lamplighter.domain.sessions.logins import Login
-    from lamplighter.ports.commands import CommandRunner
+    from lamplighter.ports.commands import CommandEnded, CommandRunner
     from lamplighter.ports.formulas import FormulaFiles
     from lamplighter.ports.mail import Mail
     from lamplighter.ports.messenger import Messenger
@@ -130,6 +132,14 @@ class LocalHost:
 
     async def check_conditions(self, asked: "Sequence[Asked]") -> "list[Checked]":
         return await self._automations.check_conditions(asked)
+
+    async def try_command(
+        self, key: str, automation: "Automation", line: str, limit: timedelta, trigger: Mapping[str, Any]
+    ) -> "CommandEnded":
+        from lamplighter.ports.commands import Command
+
+        command = Command(key, line, "", limit, files={"LAMP_TRIGGER_FILE": json.dumps(trigger)})
+        return await self._automations.try_command(automation, command)
 
     @cached_property
     def _automations(self) -> "LocalAutomations":

@@ -13,6 +13,7 @@ from lamplighter.cli.automation_views import (
     listed,
     listed_pins,
     show_times,
+    show_trial,
     shown,
     shown_cursor,
     shown_history,
@@ -165,6 +166,23 @@ def preview(name: str | None, of: str | None, path: str | None, count: int, **op
             click.echo(f"  {one.local.replace('T', ' ')} {one.zone}")
         click.echo(f"\n{found.toml}" if found.toml else "", nl=False)
     if found.problems:
+        click.get_current_context().exit(1)
+
+
+@automation.command("test")
+@NAME
+@RIG
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Try this value in place of the stored one.")
+@carries_out("automation.test")
+def test(name: str, rig: str | None, changes: tuple[str, ...]) -> None:
+    """Try it without firing it: its precheck and the commands of its conditions are run once, and its filters judge
+    what came in lately. Exits 1 where something keeps it from firing.
+    """
+    from lamplighter.services.automations.trying import TRY, TryAutomation
+
+    found = do(TRY, TryAutomation(name, rig, definition_of({"extra": changes}, None)))
+    show_trial(found)
+    if found.problems or any(not one.passes for one in found.commands):
         click.get_current_context().exit(1)
 
 

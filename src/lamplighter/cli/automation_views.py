@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lamplighter.services.automations.cursors import CursorView, KeepCursor
     from lamplighter.services.automations.notes import KeepNotes, NotesView
     from lamplighter.services.automations.queries import ListAutomations
+    from lamplighter.services.automations.trying import TriedView
     from lamplighter.services.automations.views import (
         AutomationDeleted,
         AutomationView,
@@ -38,6 +39,26 @@ def listed(found: "list[AutomationView]", ask: "ListAutomations") -> None:
     _note_lost(found)
     if len(found) == ask.limit:
         click.echo(f"These are {ask.limit}; `--after {found[-1].scoped_name}` shows what follows.", err=True)
+
+
+def show_trial(found: "TriedView") -> None:
+    """What a dry run found: each command with its end and what would follow, then what came in lately."""
+    if output.wants_json():
+        output.record(to_json(found), "")
+        return
+    for problem in found.problems:
+        click.echo(f"{problem.key}: {problem.message}")
+    for one in found.commands:
+        click.echo(f"{one.of}: {one.means}")
+        click.echo(f"  {one.command}")
+        for line in one.output.splitlines():
+            click.echo(f"  | {line}")
+    for came in found.arrivals:
+        click.echo(f"{came.trigger}: {'would fire' if came.fires else 'would not fire'} on {came.title} ({came.id})")
+        if came.reason:
+            click.echo(f"  {came.reason}")
+    if not (found.problems or found.commands or found.arrivals):
+        click.echo("Nothing decides beforehand: it has no precheck and no condition, and nothing came in lately.")
 
 
 def shown(one: "AutomationView", _ask: Any) -> None:

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from lamplighter.daemon.active_config import ActiveConfig, Tasks
 from lamplighter.domain.automations.admission import Origin, barred
 from lamplighter.domain.automations.gates import Checked
-from lamplighter.domain.automations.model import Condition
+from lamplighter.domain.automations.model import Automation, Condition
 from lamplighter.kit import log
 from lamplighter.kit.clock import Clock
 from lamplighter.kit.errors import LampError
 from lamplighter.kit.ids import IdSource
-from lamplighter.ports.commands import Command, CommandRunner
+from lamplighter.ports.commands import Command, CommandEnded, CommandRunner
 from lamplighter.services.automations import due, snapshots
 from lamplighter.services.automations.outlook import Asked
 from lamplighter.services.context import acting
@@ -121,6 +122,29 @@ async def check_command(active: ActiveConfig, row: AutomationRow, gate: Conditio
     if row.path is not None:
         env["AUTOMATION_DIR"] = row.path.rpartition("/")[0]
     return Command(f"check {row.scoped_name}", gate.check, active.dir_of(row.rig), gate.timeout, env)
+
+
+async def try_command(
+    active: ActiveConfig,
+    runner: CommandRunner,
+    automation: Automation,
+    command: Command,
+) -> CommandEnded:
+    """Run `command` once for whoever tries the automation; it is given directory and environment of its runs.
+
+    Nothing of it is left behind. Raises CommandNotStarted, NotFound, SecretUnknown, SecretLocked.
+    """
+    own = await active.secrets.opened(automation.policies.env)
+    env = active.env_of(automation.rig) | own | {"LAMP_AUTOMATION": automation.scoped_name}
+    if automation.path is not None:
+        env["AUTOMATION_DIR"] = automation.path.rpartition("/")[0]
+    asked = replace(command, work_dir=active.dir_of(automation.rig), env=env)
+    try:
+        ended = await runner.run(asked)
+    finally:
+        await runner.stop(command.key, grace=timedelta(0))
+        await runner.forget(command.key)
+    return replace(ended, output=(await active.secrets.mask())(ended.output))
 
 
 def _gate(row: AutomationRow, trigger: str) -> Condition | None:

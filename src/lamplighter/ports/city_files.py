@@ -45,6 +45,14 @@ class AddedRig:
     edited: Edited
 
 
+@record
+class AutomationText:
+    """The text of an automation.toml, and the line of its table; of one that is wrong the line where it is wrong."""
+
+    text: str
+    line: int | None
+
+
 class CityFiles(Protocol):
     """Every method reads and writes files, and so may block for a while.
 
@@ -54,6 +62,10 @@ class CityFiles(Protocol):
 
     def load(self, *, strict: bool = False) -> LoadedCity:
         """Load the files as they are now. Raises ConfigInvalid with every problem; `strict` counts notes as such."""
+        ...
+
+    def automation_text(self, path: str) -> AutomationText:
+        """Raises NotFound where no file can be read there."""
         ...
 
     def suspend_city(self, *, suspended: bool) -> Edited: ...

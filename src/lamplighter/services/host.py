@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from lamplighter.domain.access import Actor
 from lamplighter.store.tx import Store
@@ -11,6 +11,7 @@ from lamplighter.store.tx import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lamplighter.domain.automations.gates import Checked
+    from lamplighter.domain.automations.model import Automation
     from lamplighter.domain.city.model import Agent
     from lamplighter.domain.city.wanted import Roster
     from lamplighter.domain.sessions.actions import Verdict
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lamplighter.kit.clock import Clock
     from lamplighter.ports.beads import BeadStore
     from lamplighter.ports.city_files import CityFiles
-    from lamplighter.ports.commands import CommandRunner
+    from lamplighter.ports.commands import CommandEnded, CommandRunner
     from lamplighter.ports.formulas import FormulaFiles
     from lamplighter.ports.mail import Mail
     from lamplighter.ports.messenger import Messenger
@@ -185,6 +186,15 @@ class Host(Protocol):
 
     async def check_conditions(self, asked: "Sequence[Asked]") -> "list[Checked]":
         """Run the commands of these conditions as the daemon does, several at once; the answers are in their order."""
+        ...
+
+    async def try_command(
+        self, key: str, automation: "Automation", line: str, limit: timedelta, trigger: Mapping[str, Any]
+    ) -> "CommandEnded":
+        """Run a command of the automation once, where and with what its runs have it; the values of secrets are masked.
+
+        Raises CommandNotStarted, NotFound for a rig that is gone, SecretUnknown, SecretLocked.
+        """
         ...
 
     async def ask_login(self, login: "Login") -> bool | None:

@@ -190,8 +190,7 @@ def show_cost(tx: Tx, ask: ShowCost, ctx: Context) -> CostView:
     sums: dict[str, _Sum] = {day.isoformat(): _Sum() for day in days} if ask.by is By.DAY else {}
     total = _Sum()
     begins = _begins(days[0], zone)
-    by_hour = ask.by is By.DAY and ask.automation is None
-    for row in tx.rollups.by_hour(begins) if by_hour else tx.rollups.since(begins, automation=ask.automation):
+    for row in _rows(tx, ask, begins):
         key = _day(row, zone).isoformat() if ask.by is By.DAY else getattr(row, ask.by.value)
         for one in (sums.setdefault(key, _Sum()), total):
             one.add(row)
@@ -199,6 +198,15 @@ def show_cost(tx: Tx, ask: ShowCost, ctx: Context) -> CostView:
     if ask.by is not By.DAY:
         lines.sort(key=lambda line: (-line.cost, -line.runs, line.key))
     return CostView(ask.by, days[0].isoformat(), days[-1].isoformat(), lines, total.line("total"))
+
+
+def _rows(tx: Tx, ask: ShowCost, begins: datetime) -> list[Rollup]:
+    """Added up by the database where all automations are asked about: there are many rows of them."""
+    if ask.automation is not None:
+        return tx.rollups.since(begins, automation=ask.automation)
+    if ask.by is By.DAY:
+        return tx.rollups.by_hour(begins)
+    return tx.rollups.by_key(begins, model=ask.by is By.MODEL)
 
 
 @record

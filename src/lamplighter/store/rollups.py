@@ -25,6 +25,12 @@ BY_HOUR = """
            SUM(duration_us) AS duration_us, SUM(cost) AS cost, SUM(tokens) AS tokens
     FROM run_rollups WHERE city_id = :city AND hour >= :since AND runs > 0
     GROUP BY hour, outcome ORDER BY hour, outcome"""
+# the primary key serves this; `key` is the automation or the model
+BY_KEY = """
+    SELECT {key} AS name, outcome, SUM(runs) AS runs, SUM(agent_runs) AS agent_runs, SUM(told) AS told,
+           SUM(duration_us) AS duration_us, SUM(cost) AS cost, SUM(tokens) AS tokens
+    FROM run_rollups WHERE city_id = :city AND hour >= :since AND runs > 0
+    GROUP BY {key}, outcome ORDER BY {key}, outcome"""
 # the index run_rollups_of serves this
 SINCE_OF = """
     SELECT hour, automation, outcome, model, runs, agent_runs, told, duration_us, cost, tokens FROM run_rollups
@@ -97,6 +103,18 @@ class Rollups:
                 int(row["told"]), int(row["duration_us"]), float(row["cost"]), int(row["tokens"]),
             )
             for row in self._db.rows(BY_HOUR, {"city": self._city, "since": stamp(since)})
+        ]  # fmt: skip
+
+    def by_key(self, since: datetime, *, model: bool) -> list[Rollup]:
+        """Those of each automation together, or of each model; their hour is the one asked for."""
+        sql = BY_KEY.replace("{key}", "model" if model else "automation")
+        return [
+            Rollup(
+                since, "" if model else row["name"], row["outcome"], row["name"] if model else "", int(row["runs"]),
+                int(row["agent_runs"]), int(row["told"]), int(row["duration_us"]), float(row["cost"]),
+                int(row["tokens"]),
+            )
+            for row in self._db.rows(sql, {"city": self._city, "since": stamp(since)})
         ]  # fmt: skip
 
     def days_of(self, names: Iterable[str], begins: Sequence[datetime]) -> list[tuple[str, str, int, int]]:

@@ -32,7 +32,7 @@ SEARCHED = """
 # As SEARCH and SEARCHED, for the ids alone
 FOUND_IDS = """
     SELECT id FROM (
-        SELECT id, state, automation, reason, rig, trigger_kind, action, continued_by FROM runs
+        SELECT id, state, automation, reason, rig, trigger_kind, action, continued_by, assigned_to, cost FROM runs
         WHERE city_id = :city {driven} AND id < :before ORDER BY id DESC LIMIT :most
     ) AS looked WHERE 1 = 1 {where} ORDER BY id DESC LIMIT :limit"""
 # the index runs_of serves this, once for each automation

@@ -19,6 +19,7 @@ COLUMNS = {
     "rig": "coalesce(rig, '')",
     "trigger": "trigger_kind",
     "action": "action",
+    "claimed": "coalesce(assigned_to, '')",
     "continued": "CASE WHEN continued_by IS NULL THEN 'no' ELSE 'yes' END",
 }
 DRIVING = ("automation", "state")
@@ -42,6 +43,9 @@ def compiled(query: "RunQuery") -> tuple[str, str, dict[str, object]]:
             column = COLUMNS[one.field]
             parts = [_compared(column, word, f"v{number}_{n}", params) for n, word in enumerate(one.words)]
             where += f" AND {'NOT ' if one.negated else ''}({' OR '.join(parts)})"
+    for number, bound in enumerate(query.costs):
+        where += f" AND coalesce(cost, 0) {bound.sign.value} :cost{number}"
+        params[f"cost{number}"] = bound.dollars
     if query.since is not None:
         driven += " AND id >= :since_id AND created_at >= :since"
         params |= {"since_id": oldest_id("run", query.since - A_MINUTE), "since": stamp(query.since)}

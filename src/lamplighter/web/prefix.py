@@ -16,7 +16,9 @@ from lamplighter.web.hosts import LOOPBACK, Reached, site_of
 PREFIX = "lamp.prefix"
 """Key of the scope of a request that came below the prefix, or for the public address: the prefix."""
 
-_LINKS = re.compile(rb'( (?:href|src|action|formaction|data-socket|data-module|data-preview|data-prefix)=")/(?!/)')
+_LINKS = re.compile(
+    rb'( (?:href|src|action|formaction|data-socket|data-module|data-preview|data-prefix|data-refetch)=")/(?!/)'
+)
 
 
 def prefix_of(public_url: str) -> str:

@@ -36,7 +36,7 @@ STATIC = "console"
 SLACK = "slack"
 """The first word of the paths at which Slack calls the city, as it proves by its signature."""
 PAGES = frozenset({
-    "", "runs", "automations", "agents", "bulk", "calendar", "events", "beads", "deliveries", "nodes", "search",
+    "", "runs", "automations", "agents", "bulk", "calendar", "cost", "events", "beads", "deliveries", "nodes", "search",
     "settings", "inbox", "sign-out",
 })  # fmt: skip
 """The first words of the paths of the console's pages."""

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from lamplighter.domain.runs.model import Run, RunState
 from lamplighter.kit.errors import Unavailable
 from lamplighter.services.looking import NOTED, VISIT, looked
-from lamplighter.services.rollups import StripDay
+from lamplighter.services.rollups import CostLine, StripDay
 from lamplighter.services.runs.views import RunView, view
 from lamplighter.store.looks import Look
-from lamplighter.web.console.charts import SPARK_HEIGHT, share_of, strip_of, times_of
+from lamplighter.web.console.charts import HEIGHT, SPARK_HEIGHT, costs_of, share_of, strip_of, times_of
 from lamplighter.web.console.pages.home import by_automation, first_error
 from lamplighter.web.console.pages.more import week_of
 from lamplighter.web.console.visit import Answer, url_with
@@ -41,6 +41,12 @@ def test_a_strip_shows_on_each_day_what_part_went_wrong() -> None:
     assert (all_of_it.good_height, all_of_it.bad) == (0, 1)
     assert strip_of(days).words == "5 runs in 3 days, 2 of them failed"
     assert strip_of([StripDay("1", 0, {})]).words == "no run"
+
+
+def test_a_bar_of_cost_is_as_high_as_the_day_was_dear() -> None:
+    lines = [CostLine(str(day), 1, 1, 1, cost, 0, timedelta(), {}) for day, cost in enumerate((0.0, 10.0, 0.0001))]
+    assert [one.height for one in costs_of(lines)] == [0.0, HEIGHT, 1.5]
+    assert costs_of([]) == []
 
 
 def test_times_are_those_of_ended_runs() -> None:

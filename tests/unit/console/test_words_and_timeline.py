@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamplighter.domain.events import Event
 from lamplighter.domain.runs.model import RunState
 from lamplighter.domain.sessions.actions import AgentState
 from lamplighter.services.runs.views import RunEventView
@@ -115,6 +116,33 @@ def test_a_text_is_told_in_a_line() -> None:
     assert unmarked("Looked after **4** lamps; 2 ** 3 and __all__ burn") == "Looked after 4 lamps; 2 ** 3 and all burn"
     assert last_line("\x1b[32mone\x1b[0m\n two \n\n") == "two"
     assert last_line("") == ""
+
+
+def test_a_sentence_leads_to_its_runs_and_says_its_times() -> None:
+    run = "run_01m7r8ygbkd659j242xkbh87q5"
+    found = words.pieces(f"Trigger `daily` fired {run} at 2026-11-18 22:27:57 UTC, not 2026-13-40 00:00:00 UTC.")
+    assert [(one.kind, one.text) for one in found] == [
+        ("text", "Trigger "), ("code", "daily"), ("text", " fired "), ("run", run), ("text", " at "),
+        ("time", "2026-11-18 22:27:57 UTC"), ("text", ", not 2026-13-40 00:00:00 UTC."),
+    ]  # fmt: skip
+    assert found[5].at == datetime(2026, 11, 18, 22, 27, 57, tzinfo=UTC)
+    assert words.pieces("") == []
+
+
+@given(st.text(alphabet="`run_ 0123456789-:TZUC\nab<", max_size=80))
+def test_no_letter_of_a_sentence_is_lost(text: str) -> None:
+    told = "".join(f"`{one.text}`" if one.kind == "code" else one.text for one in words.pieces(text))
+    assert told == text
+
+
+def test_an_event_leads_to_what_it_is_about() -> None:
+    def event(kind: str, subject: str | None) -> Event:
+        return Event(1, kind, NOW, "owner", subject, None, None, None)
+
+    assert words.leads_to(event("automation.fired", "tidy:rig:a/b")) == "/automations/tidy:rig:a/b"
+    assert words.leads_to(event("agent.crashed", "may or")) == "/agents/may%20or"
+    for kind, subject in (("automation.removed", "tidy"), ("bell.rung", "x"), ("bead.closed", None)):
+        assert words.leads_to(event(kind, subject)) == ""
 
 
 def test_the_stages_follow_each_other() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lamplighter.domain.runs.model import Run, RunState
-from lamplighter.domain.runs.query import Condition, Field, QueryWrong, RunQuery, Word, parse, passes
+from lamplighter.domain.runs.query import Condition, CostBound, Field, QueryWrong, RunQuery, Sign, Word, parse, passes
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
@@ -28,6 +28,9 @@ def words(*texts: str) -> tuple[Word, ...]:
         ('reason:"exit 1, or so"', RunQuery((Condition(Field.REASON, words("exit 1, or so")),))),
         ('reason:"a b",c', RunQuery((Condition(Field.REASON, words("a b", "c")),))),
         ('rig:""', RunQuery((Condition(Field.RIG, words("")),))),
+        ("claimed:me,bob", RunQuery((Condition(Field.CLAIMED, words("ada", "bob")),))),
+        ("cost:>1 cost:<=2.50", RunQuery(costs=(CostBound(Sign.MORE, 1.0), CostBound(Sign.AT_MOST, 2.5)))),
+        ("cost:>=$3", RunQuery(costs=(CostBound(Sign.AT_LEAST, 3.0),))),
         ("since:2d", RunQuery(since=NOW - timedelta(days=2))),
         ("until:2026-11-15T08:00Z", RunQuery(until=datetime(2026, 11, 15, 8, tzinfo=UTC))),
         ("since:2026-11-15", RunQuery(since=datetime(2026, 11, 15, tzinfo=UTC))),
@@ -38,12 +41,16 @@ def words(*texts: str) -> tuple[Word, ...]:
     ],
 )
 def test_a_query_is_understood(text: str, expected: RunQuery) -> None:
-    assert parse(text, NOW) == expected
+    assert parse(text, NOW, me="ada") == expected
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("cost:1", "has no sign and amount"),
+        ("cost:>much", "has no sign and amount"),
+        ("cost:>-1", "has no sign and amount"),
+        ("-cost:>1", "turn its sign round"),
         ("failed", "`failed` does not begin with a field"),
         ("stat:failed", "did you mean `state`?"),
         ("color:red", "there are state, automation"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamplighter.domain.sessions.asking import LONGEST, asked_last, asked_on, asked_while_drawing
+from lamplighter.domain.sessions.asking import LONGEST, asked_last, asked_on, asked_while_drawing, choices_on
 from lamplighter.domain.sessions.presets.codex import CODEX as PRESET
 
 # ruff: noqa: RUF001  the signs that programs draw
@@ -51,6 +51,24 @@ def test_a_prompt_is_seen_on_a_screen_with_what_it_is_about(screen: str, told: s
 )
 def test_without_a_terminal_only_the_end_of_plain_output_counts(output: str, told: str) -> None:
     assert asked_last(output) == told
+
+
+@pytest.mark.parametrize(
+    ("screen", "offered"),
+    [
+        (CLAUDE, [(("1",), "Yes"), (("2",), "Yes, and don't ask again"), (("3",), "No, and tell Claude what to do")]),
+        (CODEX, [(("1",), "Yes, proceed (y)"), (("2",), "No (esc)")]),
+        ("1. not a choice\nDelete it? (y/n) ", [(("y", "Enter"), "Yes"), (("n", "Enter"), "No")]),
+        ("Overwrite it? [y/N]: ", [(("y", "Enter"), "Yes"), (("n", "Enter"), "No")]),
+        ("Do you want to proceed?", []),
+        ("What I did:\n1. this\n2. that", []),
+        ("", []),
+    ],
+)
+def test_the_choices_beside_a_question_are_known_by_their_keys(
+    screen: str, offered: list[tuple[tuple[str, ...], str]]
+) -> None:
+    assert [(one.keys, one.text) for one in choices_on(screen)] == offered
 
 
 def test_what_is_asked_is_told_in_short() -> None:

@@ -57,10 +57,15 @@ def _read(name: str, path: Path) -> Found:
 
 
 def _parsed(path: Path) -> dict[str, Any]:
+    return toml_text.parse(text_read(path))
+
+
+def text_read(path: Path) -> str:
+    """Raises OSError, UnicodeDecodeError."""
     if not path.is_file():
         raise OSError(0, "it is not a file")
     with path.open("rb") as file:
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise OSError(0, f"it is larger than {LARGEST_FILE} bytes")
-    return toml_text.parse(text_of(content))
+    return text_of(content)

@@ -22,7 +22,7 @@ _SAID = [(re.compile(pattern), words) for pattern, words in {
     rf"{_KIND}not checked yet": "its check has not run yet",
     rf"{_KIND}(?P<rest>\d+ \S+ events?)": "{rest} came",
     rf"{_KIND}no matching (?P<on>\S+) events(?P<rest>.*)": "no {on} event that matches has come{rest}",
-    rf"{_KIND}waits for a delivery": "no delivery has come",
+    rf"{_KIND}waits for a delivery": "it waits for a delivery",
     rf"{_KIND}(?P<rest>.+)": "{rest}",
 }.items()]  # fmt: skip
 PLAIN = frozenset({"its time has not come", "it has already run this minute"})

@@ -19,6 +19,7 @@ from lamplighter.kit.nearest import did_you_mean
 LONGEST = 2000
 MOST_TERMS = 40
 _TERM = re.compile(r'\s*(?P<not>-?)(?P<field>[A-Za-z_][\w.]*):(?P<values>(?:"[^"]*"|[^\s"])*)(?=\s|$)')
+_DOLLARS = re.compile(r"\d{1,9}(\.\d{1,9})?")
 _VALUE = re.compile(r'"[^"]*"|[^,"]+')
 
 
@@ -31,6 +32,8 @@ class Field(StrEnum):
     ACTION = "action"
     CONTINUED = "continued"
     """`yes` if another run goes on with its work: its question was answered, or it was told something."""
+    CLAIMED = "claimed"
+    """Who has claimed it; `me` is whoever asks."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class PayloadField:
 
 PAYLOAD = "payload."
 TIMES = ("since", "until")
-EVERY = (*(one.value for one in Field), *TIMES)
+COST = "cost"
+EVERY = (*(one.value for one in Field), COST, *TIMES)
+ME = "me"
 ACTIONS = ("exec", "formula", "agent")
 YES_OR_NO = ("yes", "no")
 
@@ -83,6 +88,29 @@ class Condition:
         return any(word.fits(value) for word in self.words) is not self.negated
 
 
+class Sign(StrEnum):
+    """How an amount is compared; those of two letters are read first."""
+
+    AT_LEAST = ">="
+    AT_MOST = "<="
+    MORE = ">"
+    LESS = "<"
+
+
+@dataclass(frozen=True)
+class CostBound:
+    """A run that told no cost has cost nothing."""
+
+    sign: Sign
+    dollars: float
+
+    def holds(self, cost: float | None) -> bool:
+        is_less, is_more = (cost or 0.0) < self.dollars, (cost or 0.0) > self.dollars
+        return {Sign.LESS: is_less, Sign.MORE: is_more, Sign.AT_LEAST: not is_less, Sign.AT_MOST: not is_more}[
+            self.sign
+        ]
+
+
 @dataclass(frozen=True)
 class RunQuery:
     """`since` and `until` bound the time a run was made: from the first on, before the second."""
@@ -90,6 +118,8 @@ class RunQuery:
     conditions: tuple[Condition, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    costs: tuple[CostBound, ...] = ()
+    """Each must hold."""
 
 
 def value_of(run: Run, field: Field) -> str:
@@ -102,6 +132,7 @@ def value_of(run: Run, field: Field) -> str:
         Field.TRIGGER: run.trigger_kind,
         Field.ACTION: run.action,
         Field.CONTINUED: "no" if run.continued_by is None else "yes",
+        Field.CLAIMED: run.assigned_to or "",
     }
     return values[field]
 
@@ -119,17 +150,21 @@ def passes(query: RunQuery, run: Run, payload: Iterable[tuple[str, str]] = ()) -
     return (
         (query.since is None or run.created_at >= query.since)
         and (query.until is None or run.created_at < query.until)
+        and all(one.holds(run.cost) for one in query.costs)
         and all(map(holds, query.conditions))
     )
 
 
-def parse(text: str, now: datetime, paths: Iterable[str] = ()) -> RunQuery:
-    """Raises QueryWrong for the first thing that is not understood. `paths` are those by which payloads are found."""
+def parse(text: str, now: datetime, paths: Iterable[str] = (), me: str = ME) -> RunQuery:
+    """Raises QueryWrong for the first thing that is not understood. `paths` are those by which payloads are found,
+    `me` is the name of whoever asks.
+    """
     known = sorted(set(paths))
     if len(text) > LONGEST:
         raise QueryWrong(f"it has more than {LONGEST} characters")
     words: dict[tuple[Field | PayloadField, bool], list[Word]] = {}
     times: dict[str, datetime] = {}
+    costs: list[CostBound] = []
     for negated, field, values in _terms(text):
         if field in TIMES:
             if negated:
@@ -137,11 +172,15 @@ def parse(text: str, now: datetime, paths: Iterable[str] = ()) -> RunQuery:
             if field in times:
                 raise QueryWrong(f"`{field}` stands twice")
             times[field] = _time(field, values, now)
+        elif field == COST:
+            costs.append(_cost(values, negated=negated))
         else:
             meant = _field(field, known)
-            words.setdefault((meant, negated), []).extend(_words(meant, values))
+            said = _words(meant, values)
+            said = [Word(me) if meant is Field.CLAIMED and one == Word(ME) else one for one in said]
+            words.setdefault((meant, negated), []).extend(said)
     conditions = [Condition(field, tuple(found), negated) for (field, negated), found in words.items()]
-    return RunQuery(tuple(conditions), times.get("since"), times.get("until"))
+    return RunQuery(tuple(conditions), times.get("since"), times.get("until"), tuple(costs))
 
 
 def _terms(text: str) -> Iterable[tuple[bool, str, str]]:
@@ -193,6 +232,17 @@ def _word(field: Field | PayloadField, text: str) -> Word:
     if "*" in name:
         raise QueryWrong(f"`{text[:60]}` has a `*` that is not at its end")
     return Word(name, is_prefix)
+
+
+def _cost(text: str, *, negated: bool) -> CostBound:
+    """Raises QueryWrong."""
+    sign = next((one for one in Sign if text.startswith(one)), None)
+    told = text.removeprefix(sign or "").removeprefix("$")
+    if negated:
+        raise QueryWrong("`-cost` says nothing; turn its sign round")
+    if sign is None or not _DOLLARS.fullmatch(told):
+        raise QueryWrong(f"`cost:{text[:60]}` has no sign and amount, such as >1 or <=0.25")
+    return CostBound(sign, float(told))
 
 
 def _time(field: str, text: str, now: datetime) -> datetime:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from lamplighter.domain.sessions.presets.model import Asking
+from lamplighter.kit.records import record
 
 LINES_READ = 30
 LONGEST = 400
@@ -31,6 +32,10 @@ _AT_END = re.compile(
 _OPTION = re.compile(r"[❯›>●▶→*]|\d+[.)]\s|\[|esc\b", re.IGNORECASE)  # noqa: RUF001  the signs that programs draw
 
 
+_NUMBERED = re.compile(r"(?:[❯›>●▶→*]\s*)?([1-9])[.)]\s+(\S.*)")  # noqa: RUF001  as above
+_YES_OR_NO = re.compile(r"[\[(]y(?:es)?/n(?:o)?(?:/[^\])]*)?[\])]\s*[:>]?\s*$", re.IGNORECASE)
+
+
 def asked_on(screen: str) -> str:
     """What the program on this screen asks to be allowed; empty if it does not stand at such a prompt."""
     return _told(_shown(screen))
@@ -43,6 +48,29 @@ def asked_while_drawing(screen: str, known: Iterable[Asking]) -> str:
         if one.end in " ".join(shown[-_END:]) and any(one.question in line for line in shown):
             return _told(shown)
     return ""
+
+
+@record
+class Choice:
+    """A way to answer: `keys` are pressed for it, by the names of keys or as text."""
+
+    keys: tuple[str, ...]
+    text: str
+
+
+def choices_on(screen: str) -> tuple[Choice, ...]:
+    """The choices that the program offers beside its question; none where it asks for nothing that is known.
+
+    The numbers of a menu choose at once. A question for yes or no is answered by a letter and Enter.
+    """
+    lines = _shown(screen)
+    at = [number for number, line in enumerate(lines) if _PROMPTS.search(line)]
+    numbered = [found for line in lines[at[-1] :] if (found := _NUMBERED.match(line))] if at else []
+    if numbered:
+        return tuple(Choice((one[1],), one[2].strip()) for one in numbered)
+    if lines and _YES_OR_NO.search(lines[-1]):
+        return (Choice(("y", "Enter"), "Yes"), Choice(("n", "Enter"), "No"))
+    return ()
 
 
 def _shown(screen: str) -> list[str]:

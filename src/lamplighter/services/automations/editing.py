@@ -88,6 +88,14 @@ def edit(tx: Tx, scoped_name: str, changes: Mapping[str, Any], *, rules: Rules, 
     return after
 
 
+def defined(row: AutomationRow) -> Automation:
+    """Its definition as it stands. Raises DefinitionBroken."""
+    found = _definition(row)
+    if found is None:
+        raise DefinitionBroken(row.scoped_name, "; ".join(row.problems))
+    return found
+
+
 def decoded_change(row: AutomationRow, changes: Mapping[str, Any], now: datetime) -> Automation | Invalid:
     """What `edit` would make of it. Raises ReadOnly."""
     if row.source == FILE:

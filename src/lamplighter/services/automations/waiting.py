@@ -31,9 +31,9 @@ def waiting_events(tx: Tx, gate: Event, cursor: int) -> tuple[tuple[SeenEvent, .
     return _seen(tx, found), found, True
 
 
-def newest_seen(tx: Tx, wanted: EventFilter) -> tuple[SeenEvent, ...]:
-    """The newest event that passes, with its causes; nothing if there is none."""
-    return _seen(tx, tx.events.latest(wanted, limit=1))
+def newest_seen(tx: Tx, wanted: EventFilter, *, limit: int = 1) -> tuple[SeenEvent, ...]:
+    """The newest events that pass, each with its causes, oldest of them first; nothing if there is none."""
+    return _seen(tx, tx.events.latest(wanted, limit=limit))
 
 
 def _page(tx: Tx, on: str, after: int) -> list[BusEvent]:

@@ -290,7 +290,8 @@ def _named(tx: Tx, named: Sequence[str]) -> list[str]:
 
 def _searched(tx: Tx, text: str, ctx: Context) -> list[str]:
     paths = declared_paths(tx) if query.PAYLOAD in text else ()
-    found, searched_to = tx.runs.search_ids(query.parse(text, ctx.now, paths), limit=MOST + 1, most=MOST_SEARCHED)
+    meant = query.parse(text, ctx.now, paths, ctx.actor.name)
+    found, searched_to = tx.runs.search_ids(meant, limit=MOST + 1, most=MOST_SEARCHED)
     if len(found) > MOST:
         raise TooManyRuns(f"More than {MOST:,} runs fit `{text}`")
     if searched_to is not None:

@@ -216,6 +216,15 @@ def _problem(came: _Came) -> str:
     return ""
 
 
+def kept_from(tx: Tx, row: DeliveryRow, connection: ConnectionRow, gate: Webhook, automation: str) -> str:
+    """Why a trigger with this gate would not fire on the delivery, in words; empty if it would, were it new."""
+    came = _read(tx, row, connection)
+    told = _problem(came) or undelivered(gate, came.reading.event_type, came.payload, came.reading.fields)
+    if told or not chain_loops(came.causes, automation):
+        return told
+    return f"runs of {' ← '.join(came.causes)} caused it"
+
+
 def _locked(tx: Tx, found: TriggerRow) -> _Trigger | None:
     """The trigger with its automation locked; None for one whose definition has changed, or cannot be read."""
     row = tx.automations.lock(found.automation)

@@ -59,7 +59,9 @@ def _searched(tx: Tx, ask: ListRuns, ctx: Context) -> list[RunView]:
         raise UsageError("A query stands alone.", hint="Write the automation and the state into it.")
     text = ask.query or ""
     paths = declared_paths(tx) if query.PAYLOAD in text else ()
-    rows, searched_to = tx.runs.search(query.parse(text, ctx.now, paths), before=ask.before, limit=ask.limit)
+    rows, searched_to = tx.runs.search(
+        query.parse(text, ctx.now, paths, ctx.actor.name), before=ask.before, limit=ask.limit
+    )
     artifacts = tx.artifacts.of_some(row.id for row in rows) if rows else {}
     return Found([view(row, artifacts.get(row.id, ())) for row in rows], searched_to)
 

@@ -32,7 +32,9 @@ from lamplighter.web.console.provider_sign_in import BEGIN, RETURN
 from lamplighter.web.console.sign_in import SignIn
 from lamplighter.web.console.visit import HEADERS, HERE, Page, Visit, error_page, version_of
 
-FILES = frozenset({"console.css", "console.js", "lamp.svg", "terminal.js", "xterm.mjs", "xterm.css"})
+FILES = frozenset(
+    {"console.css", "console.js", "lamp.svg", "lamp.webmanifest", "terminal.js", "xterm.mjs", "xterm.css"}
+)
 PAGES: tuple[tuple[str, str, Page], ...] = (
     *home.PAGES, *inbox.PAGES, *runs.PAGES, *bulk.PAGES, *editing.PAGES, *automations.PAGES, *agents.PAGES, *more.PAGES,
     *deliveries.PAGES, *search.PAGES, *settings.PAGES,
@@ -103,6 +105,10 @@ class Console:
         return endpoint
 
 
+_KINDS = {".mjs": "text/javascript", ".webmanifest": "application/manifest+json"}
+"""Of files that not every machine knows the kind of."""
+
+
 async def _file(request: Request) -> Response:
     name = request.path_params["name"]
     path = HERE / "static" / name
@@ -110,5 +116,5 @@ async def _file(request: Request) -> Response:
         raise HTTPException(404)
     is_current = request.query_params.get("v") == version_of(name)
     kept = "public, max-age=31536000, immutable" if is_current else "no-cache"
-    kind = "text/javascript" if name.endswith(".mjs") else mimetypes.guess_type(name)[0] or "application/octet-stream"
+    kind = _KINDS.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
     return Response(path.read_bytes(), media_type=kind, headers={**HEADERS, "Cache-Control": kept})

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from lamplighter.services.rollups import StripDay
+from lamplighter.services.rollups import CostLine, StripDay
 from lamplighter.services.runs.views import RunView
 
 HEIGHT = 72
@@ -73,6 +73,25 @@ def _pieces(day: StripDay, most: int) -> list[Piece]:
     return pieces
 
 
+@dataclass(frozen=True)
+class Spent:
+    day: str
+    cost: float
+    x: int
+    height: float
+
+
+def costs_of(lines: Iterable[CostLine]) -> Sequence[Spent]:
+    """A bar for each day; the dearest has the whole height, and a day that cost anything is never invisible."""
+    told = list(lines)
+    most = max((one.cost for one in told), default=0.0) or 1.0
+    return [
+        Spent(one.key, one.cost, at * STEP + (STEP - WIDTH) // 2,
+              round(max(1.5, HEIGHT * one.cost / most), 2) if one.cost > 0 else 0.0)
+        for at, one in enumerate(told)
+    ]  # fmt: skip
+
+
 WRONG = frozenset({"failed", "timed_out"})
 SPARK_HEIGHT = 22
 SPARK_STEP = 7
@@ -135,6 +154,8 @@ def _spark(day: StripDay, at: int, most: int) -> Spark:
 
 
 TOOK_HEIGHT = 60
+LEAST_TAKEN = 30
+"""The chart has room for so many runs, so that few of them are not drawn as walls."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +182,7 @@ class Times:
 
     @property
     def width(self) -> int:
-        return max(1, len(self.runs)) * 6
+        return max(LEAST_TAKEN, len(self.runs)) * 6
 
 
 def times_of(runs: Iterable[RunView]) -> Times | None:

@@ -106,7 +106,9 @@ TRIGGERS: Mapping[str, tuple[str, Sequence[Field]]] = {
         "on events",
         (
             Field("on", "Type", hint="such as bead.closed or bead.*"),
-            Field("match", "Only if the payload has", "table", 'a line each, such as repo = "acme/web"'),
+            Field(
+                "match", "Only if the payload has", "table", 'a line each, such as repo = "acme/web" or data.size = 3'
+            ),
             Field("batch", "At most so many at once", "number"),
         ),
     ),
@@ -115,7 +117,9 @@ TRIGGERS: Mapping[str, tuple[str, Sequence[Field]]] = {
         (
             Field("connection", "Connection"),
             Field("events", "Events", "list", "separated by commas; any when left empty"),
-            Field("match", "Only if the payload has", "table", 'a line each, such as action = "opened"'),
+            Field(
+                "match", "Only if the payload has", "table", 'a line each, such as action = "opened" or data.size = 3'
+            ),
         ),
     ),
 }
@@ -279,11 +283,19 @@ def _read(field: Field, text: str) -> Any:  # noqa: PLR0911  one answer a kind
             return [one.strip() for one in plain.split(",") if one.strip()]
         case "table":
             try:
-                return dict(toml_text.parse(plain))
+                return _flat(toml_text.parse(plain)) if field.key == "match" else dict(toml_text.parse(plain))
             except ValueError:
                 return plain
         case _:
             return plain
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Paths and their values: a path is written with dots, which TOML takes for tables within tables."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= _flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
+    return found
 
 
 def _number(text: str) -> Any:

@@ -145,7 +145,16 @@ class Visit:
         """The status of the city, which every page shows something of."""
         self.status = await self.ask(SHOW_STATUS, ShowStatus(COUNTED + 1))
 
+    def address_of(self, path: str) -> str:
+        """The whole address of a path of the city, for people to give to others."""
+        try:
+            public = self.city.configured().city.api.public_url
+        except LampError:
+            public = ""
+        return (public or str(self.request.base_url)).rstrip("/") + path
+
     async def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """`address` among the values is where what the page shows can be asked for again, if that is another."""
         await self._known()
         kept, off = await kept_views(self), self.request.cookies.get(KEYS_COOKIE) == "off"
         return rendered(
@@ -167,8 +176,10 @@ Page = Callable[[Visit], Awaitable[Response]]
 
 def rendered(request: Request, template: str, now: datetime, *, status: int = 200, **values: Any) -> Response:
     said, undo = _said_in(request)
+    address = values.pop("address", None)
     text = _environment().get_template(template).render(
-        now=now, theme=theme_of(request), said=said, undo=undo, at=request.url.path, here=_here(request),
+        now=now, theme=theme_of(request), said=said, undo=undo,
+        at=address or request.url.path, here=address or _here(request), address=address,
         **values,
     )  # fmt: skip
     answer = HTMLResponse(text, status_code=status, headers={**HEADERS, "Cache-Control": "no-store"})
@@ -241,9 +252,9 @@ def _environment() -> jinja2.Environment:
     )
     made.filters.update(
         iso=words.iso, exact=words.exact, clock=words.clock, day=words.day, hm=words.hm,
-        ago=words.ago, duration=words.duration, money=words.money,
+        ago=words.ago, duration=words.duration, money=words.money, leads_to=words.leads_to,
         plain=ansi.plain, number=words.number, size=words.size, short=words.short,
-        last_line=words.last_line, unmarked=words.unmarked,
+        last_line=words.last_line, first_line=words.first_line, unmarked=words.unmarked, pieces=words.pieces,
         json=lambda value: json.dumps(to_json(value), indent=2, sort_keys=True, ensure_ascii=False),
         why_not=lambda operation, visit: visit.why_not(operation),
         seg=lambda text: quote(str(text), safe=":"),

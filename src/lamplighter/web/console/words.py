@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
+from lamplighter.domain.events import Event
 from lamplighter.kit.clock import rfc3339
 from lamplighter.kit.durations import coming
 from lamplighter.web.console import ansi
@@ -40,7 +42,8 @@ _OF_AGENTS = {
     "starting": Mark("starting", "active", "ring-half"),
     "draining": Mark("draining", "active", "drain"),
     "crashed": Mark("crashed", "bad", "cross"),
-    "quarantined": Mark("quarantined", "asks", "hand"),
+    "needs_you": Mark("needs you", "asks", "hand"),
+    "quarantined": Mark("quarantined", "asks", "slash"),
     "suspended": Mark("suspended", "quiet", "pause"),
     "stopped": Mark("stopped", "quiet", "ring"),
 }
@@ -96,6 +99,10 @@ _OF_BULK = {
     "waiting": Mark("waiting", "waiting", "ring"),
     "refused": Mark("refused", "bad", "cross"),
 }
+_OF_TRIES = {
+    "fired": Mark("would fire", "good", "play"),
+    "filtered": Mark("would not", "quiet", "skip"),
+}
 _OF_VERDICTS = {
     "fired": Mark("fired", "good", "play"),
     "filtered": Mark("filtered", "quiet", "skip"),
@@ -125,6 +132,7 @@ MARKS: Mapping[str, Mapping[str, Mark]] = {
     "finding": _OF_FINDINGS,
     "destination": _OF_DESTINATIONS,
     "verdict": _OF_VERDICTS,
+    "tried": _OF_TRIES,
 }
 
 
@@ -192,6 +200,17 @@ def _two(many: int, unit: str, rest: int, smaller: str) -> str:
     return f"{many} {unit} {rest} {smaller}" if rest else f"{many} {unit}"
 
 
+_PLACES = {"automation": "/automations/", "agent": "/agents/", "bead": "/beads/", "bulk": "/bulk/"}
+
+
+def leads_to(event: Event) -> str:
+    """The address of what an event is about; empty where there is no page of it, or no more."""
+    family, _, what = event.type.partition(".")
+    if not event.subject or family not in _PLACES or what == "removed":
+        return ""
+    return _PLACES[family] + quote(event.subject, safe="/:")
+
+
 def money(value: float | None) -> str:
     return "" if value is None else f"${value:,.4f}" if abs(value) < 0.01 else f"${value:,.2f}"
 
@@ -214,9 +233,52 @@ def last_line(output: str) -> str:
     return next((line.strip() for line in reversed(ansi.plain(output).splitlines()) if line.strip()), "")
 
 
+def first_line(text: str) -> str:
+    """The first line that says something."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
 def unmarked(text: str) -> str:
     """A text with the marks of Markdown for strong words taken off, where it is shown as it is."""
     return re.sub(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1", r"\2", text)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a sentence: `text`, `code` that stood between backticks, the id of a `run`, or a `time`."""
+
+    kind: str
+    text: str
+    at: datetime | None = None
+
+
+_PIECES = re.compile(
+    r"`(?P<code>[^`\n]{1,300})`"
+    r"|\b(?P<run>run_[0-9a-hjkmnp-tv-z]{26})\b"
+    r"|\b(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?: UTC|Z))"
+)
+
+
+def pieces(text: str) -> list[Piece]:
+    """A sentence in parts, so that a page can lead to the runs it names and say its times in the viewer's zone."""
+    found, end = [], 0
+    for one in _PIECES.finditer(text):
+        kind = str(one.lastgroup)
+        at = _moment(one[kind]) if kind == "time" else None
+        if kind == "time" and at is None:
+            continue
+        if one.start() > end:
+            found.append(Piece("text", text[end : one.start()]))
+        found.append(Piece(kind, one[kind], at))
+        end = one.end()
+    return found + ([Piece("text", text[end:])] if end < len(text) else [])
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.removesuffix(" UTC").removesuffix("Z")).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def short(run: str) -> str:

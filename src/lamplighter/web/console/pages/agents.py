@@ -8,7 +8,9 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from lamplighter.domain.beads.model import BeadStatus
+from lamplighter.domain.inbox.items import Kind
 from lamplighter.kit.errors import UsageError
+from lamplighter.services.agents.answering import ANSWER, QUESTION, AnswerAgent, ShowQuestion
 from lamplighter.services.agents.explaining import EXPLAIN, ExplainAgent
 from lamplighter.services.agents.operations import (
     DRAIN,
@@ -30,15 +32,21 @@ from lamplighter.services.agents.queries import LIST, PEEK, SHOW, ListAgents, Pe
 from lamplighter.services.agents.views import AgentView
 from lamplighter.services.beads.queries import LIST as BEADS
 from lamplighter.services.beads.queries import ListBeads
+from lamplighter.services.inbox.queries import LIST as INBOX
+from lamplighter.services.inbox.queries import ListInbox
 from lamplighter.services.operation import Operation
+from lamplighter.web.console import words
 from lamplighter.web.console.ansi import lines_of
-from lamplighter.web.console.visit import HEADERS, HERE, Page, Visit, back, together
+from lamplighter.web.console.visit import HEADERS, HERE, Page, Visit, back, own_path, together
 from lamplighter.web.server import sockets_are_there
 
 LINES = 200
 HELD = 500
 """So many of the beads in progress are looked at for those that agents hold."""
 HELD_SHOWN = 5
+SCREENS = 12
+"""So many of the agents that run are shown with the last line of their screen."""
+LAST_LINES = 12
 ALIVE = frozenset({"running", "draining", "starting"})
 ACTIONS: Mapping[str, tuple[Operation[Any, Any], Callable[[str], Any], str]] = {
     "drain": (DRAIN, DrainAgent, "Asked to finish; it gets a fresh session when it has."),
@@ -60,22 +68,28 @@ def by_rig(agents: Sequence[AgentView]) -> list[tuple[str | None, list[AgentView
 
 
 async def agents(visit: Visit) -> Response:
-    found, beads, _ = await together(
+    found, beads, asking, _ = await together(
         visit.ask(LIST, ListAgents()), visit.ask(BEADS, ListBeads(status=BeadStatus.IN_PROGRESS, limit=HELD)),
-        visit.look(),
+        visit.ask(INBOX, ListInbox(kind=Kind.WAITING, limit=HELD)), visit.look(),
     )  # fmt: skip
     held = {} if beads.error else {one.assignee: one for one in reversed(beads.value) if one.assignee}
-    return await visit.page("agents.html", found=found, rigs=[] if found.error else by_rig(found.value), held=held)
+    living = [one.name for one in found.found or () if one.state in ALIVE][:SCREENS]
+    screens = await together(*(visit.ask(PEEK, PeekAgent(name, LAST_LINES)) for name in living))
+    says = {name: words.last_line(one.value.output) for name, one in zip(living, screens, strict=True) if one.found}
+    return await visit.page(
+        "agents.html", found=found, says=says, rigs=[] if found.error else by_rig(found.value), held=held,
+        asking={one.subject: one for one in asking.found or ()}, asking_error=asking.error,
+    )  # fmt: skip
 
 
 async def agent(visit: Visit) -> Response:
     """Raises NotFound."""
     name = visit.path["name"]
     shown = await visit.do(SHOW, ShowAgent(name))
-    screen, why, beads, _ = await together(
+    screen, why, beads, asked, _ = await together(
         visit.ask(PEEK, PeekAgent(name, LINES)), visit.ask(EXPLAIN, ExplainAgent(name)),
         visit.ask(BEADS, ListBeads(status=BeadStatus.IN_PROGRESS, assignee=shown.name, limit=HELD_SHOWN)),
-        visit.look(),
+        visit.ask(QUESTION, ShowQuestion(name)), visit.look(),
     )  # fmt: skip
     lines = [] if screen.error else lines_of(screen.value.output)[0]
     alive = shown.state in ALIVE
@@ -86,14 +100,15 @@ async def agent(visit: Visit) -> Response:
         one=shown,
         why=why,
         held=[] if beads.error else beads.value,
+        asked=asked.found if alive else None,
         screen=screen,
         lines=lines,
         alive=alive,
-        terminal=shown.terminal and not without,
+        terminal=shown.terminal and not without and alive,
         without_terminal=without,
         nonce=nonce,
     )
-    if shown.terminal and not without:
+    if shown.terminal and not without and alive:
         answer.headers["Content-Security-Policy"] = with_nonce(nonce)
     return answer
 
@@ -125,6 +140,13 @@ async def nudge(visit: Visit) -> Response:
     return back(_page_of(name), "Sent.")
 
 
+async def answer(visit: Visit) -> Response:
+    """Raises AsksNothing where somebody was first, or its program went on."""
+    form, name = await visit.form(), visit.path["name"]
+    done = await visit.do(ANSWER, AnswerAgent(name, form["choice"], form.get("question") or None))
+    return back(own_path(form["next"] or _page_of(name)), f"Answered {name}: {done.answer}")
+
+
 def _button(action: str) -> Page:
     operation, request, said = ACTIONS[action]
 
@@ -139,6 +161,7 @@ def _button(action: str) -> Page:
 PAGES = (
     ("GET", "/agents", agents),
     ("POST", "/agents/{name:path}/nudge", nudge),
+    ("POST", "/agents/{name:path}/answer", answer),
     *(("POST", f"/agents/{{name:path}}/{action}", _button(action)) for action in ACTIONS),
     ("GET", "/agents/{name:path}", agent),
 )

@@ -6,8 +6,10 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from lamplighter.domain.automations.model import TriggerKind
 from lamplighter.kit import json_text
 from lamplighter.kit.errors import LampError, NotFound, UsageError
+from lamplighter.services.automations.definitions import FILE
 from lamplighter.services.automations.notes import KEEP_NOTES, READ_NOTES, KeepNotes, ReadNotes
 from lamplighter.services.automations.operations import (
     CREATE,
@@ -39,13 +41,15 @@ from lamplighter.services.automations.queries import (
     NextFirings,
     ShowAutomation,
 )
+from lamplighter.services.automations.source import SOURCE, ShowSource
+from lamplighter.services.automations.trying import TRY, TriedView, TryAutomation
 from lamplighter.services.automations.views import AutomationView, TriggerEventView
 from lamplighter.services.logins import LIST as LOGINS
 from lamplighter.services.logins import ListLogins
 from lamplighter.services.looking import PIN, PINS, UNPIN, ListPins, PinAutomation, UnpinAutomation
 from lamplighter.services.rigs import LIST as RIGS
 from lamplighter.services.rigs import ListRigs
-from lamplighter.services.rollups import SHOW_COST, SHOW_STRIP, ShowCost, ShowStrip
+from lamplighter.services.rollups import SHOW_COST, SHOW_STRIP, By, ShowCost, ShowStrip
 from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
 from lamplighter.web.console.charts import outcomes_of, strip_of, times_of
 from lamplighter.web.console.numbers import whole
@@ -83,9 +87,20 @@ async def automations(visit: Visit) -> Response:
 
 async def automation(visit: Visit) -> Response:
     """Raises AutomationUnknown."""
+    return await _automation(visit, None)
+
+
+async def try_it(visit: Visit) -> Response:
+    """A dry run; what it found is shown on the automation's page. Raises AutomationUnknown."""
+    found = await visit.do(TRY, TryAutomation(visit.path["name"]))
+    return await _automation(visit, Answer(found))
+
+
+async def _automation(visit: Visit, tried: Answer[TriedView] | None) -> Response:
+    """Raises AutomationUnknown."""
     name = visit.path["name"]
     shown = await visit.do(SHOW, ShowAutomation(name))
-    why, coming, history, runs, toml, notes, days, cost, pins, _ = await together(
+    why, coming, history, runs, toml, notes, days, cost, source, pins, _ = await together(
         visit.ask(EXPLAIN, ExplainAutomation(name)) if not shown.problems else _nothing(),
         visit.ask(NEXT, NextFirings(name, count=COMING)),
         visit.ask(HISTORY, AutomationHistory(name, limit=HISTORY_ROWS)),
@@ -93,7 +108,8 @@ async def automation(visit: Visit) -> Response:
         visit.ask(EXPORT, ExportAutomation(name)),
         visit.ask(READ_NOTES, ReadNotes(shown.scoped_name)),
         visit.ask(SHOW_STRIP, ShowStrip(shown.scoped_name, CHART_DAYS)),
-        visit.ask(SHOW_COST, ShowCost(days=CHART_DAYS, automation=shown.scoped_name)),
+        visit.ask(SHOW_COST, ShowCost(By.MODEL, CHART_DAYS, shown.scoped_name)),
+        visit.ask(SOURCE, ShowSource(shown.scoped_name)) if shown.source == FILE else _nothing(),
         visit.ask(PINS, ListPins()),
         visit.look(),
     )
@@ -104,8 +120,16 @@ async def automation(visit: Visit) -> Response:
         newest=[] if runs.error else runs.value[:ROWS], times=None if runs.error else times_of(runs.value),
         failed=None if days.error else sum(count for day in days.value[0].days for name, count in day.outcomes.items()
                                            if name in {"failed", "timed_out"}),
-        notes=notes, days=days, chart=outcomes_of(days.value[0].days) if days.found else None, cost=cost,
+        notes=notes, tried=tried, line=source.value.line if source.found else None, hooks=_hooks(visit, shown),
+        address=_page_of(shown.scoped_name) if tried else None,
+        days=days, chart=outcomes_of(days.value[0].days) if days.found else None, cost=cost,
     )  # fmt: skip
+
+
+def _hooks(visit: Visit, shown: AutomationView) -> list[tuple[str, str]]:
+    """The connections of its triggers, each with the address at which deliveries come in."""
+    names = [str(one.gate["connection"]) for one in shown.triggers if one.kind == TriggerKind.WEBHOOK]
+    return [(name, visit.address_of(f"/hooks/{name}")) for name in dict.fromkeys(names)]
 
 
 async def pin(visit: Visit) -> Response:
@@ -213,6 +237,7 @@ PAGES = (
     ("GET", "/automations/new", new),
     ("POST", "/automations/new", create),
     ("POST", "/automations/{name:path}/run", run_now),
+    ("POST", "/automations/{name:path}/test", try_it),
     ("POST", "/automations/{name:path}/notes", keep_notes),
     ("POST", "/automations/{name:path}/enable", enable),
     ("POST", "/automations/{name:path}/disable", disable),

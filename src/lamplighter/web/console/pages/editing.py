@@ -21,9 +21,13 @@ from lamplighter.services.automations.operations import (
 )
 from lamplighter.services.automations.previewing import PREVIEW, PreviewAutomation, PreviewView
 from lamplighter.services.automations.queries import EXPORT, SHOW, ExportAutomation, ShowAutomation
+from lamplighter.services.automations.source import SOURCE, ShowSource
+from lamplighter.services.automations.trying import TRY, TriedView, TryAutomation
 from lamplighter.services.automations.views import AutomationView
 from lamplighter.services.configurations import LIST as CONFIGURATIONS
 from lamplighter.services.configurations import ListConfigurations
+from lamplighter.services.connections import LIST as CONNECTIONS
+from lamplighter.services.connections import ListConnections
 from lamplighter.services.guarding import Guard
 from lamplighter.services.rigs import LIST as RIGS
 from lamplighter.services.rigs import ListRigs
@@ -83,6 +87,22 @@ async def preview_edit(visit: Visit) -> Response:
     return await _editor(visit, Editing(editing.one, form["version"]), form)
 
 
+async def try_new(visit: Visit) -> Response:
+    form = await visit.form()
+    asked = editor.asked_of(form, is_new=True)
+    tried = await visit.do(TRY, TryAutomation(changes=asked.body))
+    return await _editor(visit, Editing(), form, tried=Answer(tried))
+
+
+async def try_edit(visit: Visit) -> Response:
+    """What the form says is tried, not what is stored."""
+    form = await visit.form()
+    editing = await _read(visit)
+    asked = editor.asked_of(form, is_new=False)
+    tried = await visit.do(TRY, TryAutomation(editing.name, changes=asked.body))
+    return await _editor(visit, Editing(editing.one, form["version"]), form, tried=Answer(tried))
+
+
 async def create(visit: Visit) -> Response:
     """What was typed stays in the form if it is refused."""
     form = await visit.form()
@@ -118,16 +138,24 @@ async def delete(visit: Visit) -> Response:
 
 
 async def _editor(
-    visit: Visit, editing: Editing, values: Given, wrong: LampError | None = None, *, fresh: bool = False
+    visit: Visit,
+    editing: Editing,
+    values: Given,
+    wrong: LampError | None = None,
+    *,
+    fresh: bool = False,
+    tried: Answer[TriedView] | None = None,
 ) -> Response:
-    """`fresh`: nobody has typed anything yet, so that nothing can be wrong."""
+    """`fresh`: nobody has typed anything yet, so that nothing can be wrong. `tried` is what a dry run found."""
     asked = editor.asked_of(values, is_new=editing.one is None)
     read_only = editing.one is not None and editing.one.source == "file"
-    found, stored, rigs, configurations, _ = await together(
+    found, stored, rigs, configurations, connections, source, _ = await together(
         _nothing() if read_only else visit.ask(PREVIEW, PreviewAutomation(asked.body, editing.name)),
         visit.ask(EXPORT, ExportAutomation(editing.name)) if editing.name else _nothing(),
         visit.ask(RIGS, ListRigs()),
         visit.ask(CONFIGURATIONS, ListConfigurations()),
+        visit.ask(CONNECTIONS, ListConnections()),
+        visit.ask(SOURCE, ShowSource(editing.name)) if read_only and editing.name else _nothing(),
         visit.look(),
     )
     preview: PreviewView | None = found.found
@@ -141,7 +169,11 @@ async def _editor(
         read_only=read_only,
         values=values,
         triggers=editor.triggers_of(values),
-        kinds=_kinds(values),
+        kinds=_kinds(values, connected=bool(connections.found)),
+        hooks=[(one, visit.address_of(one.path)) for one in connections.found or ()],
+        source=source,
+        tried=tried,
+        address=editing.action,
         general=editor.GENERAL,
         actions=editor.ACTIONS,
         policies=editor.POLICIES,
@@ -154,16 +186,21 @@ async def _editor(
             "agent.preset": sorted(PRESETS),
             "agent.fallback_preset": sorted(PRESETS),
             "agent.configuration": [] if configurations.error else [one.name for one in configurations.value],
+            **{
+                f"t{place}.webhook.connection": [one.name for one in connections.found or ()]
+                for place in range(editor.MOST_TRIGGERS)
+            },
         },
         wrong=wrong,
         fresh=fresh,
     )
 
 
-def _kinds(values: Given) -> dict[str, str]:
-    """What a trigger can be; one that takes deliveries is only kept, because connections are made elsewhere."""
+def _kinds(values: Given, *, connected: bool) -> dict[str, str]:
+    """What a trigger can be; one that takes deliveries needs a connection, which is made elsewhere."""
     kept = {values[f"t{place}.kind"] for place in range(editor.MOST_TRIGGERS)}
-    return {kind: words for kind, (words, _) in editor.TRIGGERS.items() if kind != "webhook" or kind in kept}
+    every = connected or "webhook" in kept
+    return {kind: words for kind, (words, _) in editor.TRIGGERS.items() if kind != "webhook" or every}
 
 
 def _difference(stored: Answer[Any], preview: PreviewView | None) -> Sequence[tuple[str, str]]:
@@ -183,8 +220,10 @@ PAGES = (
     ("GET", OWN, new),
     ("POST", OWN, create),
     ("POST", f"{OWN}/preview", preview_new),
+    ("POST", f"{OWN}/test", try_new),
     ("GET", "/automations/{name:path}/edit", edit),
     ("POST", "/automations/{name:path}/edit", save),
     ("POST", "/automations/{name:path}/edit/preview", preview_edit),
+    ("POST", "/automations/{name:path}/edit/test", try_edit),
     ("POST", "/automations/{name:path}/delete", delete),
 )

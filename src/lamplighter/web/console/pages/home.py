@@ -5,19 +5,22 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from lamplighter.domain.inbox.items import Kind
 from lamplighter.domain.runs.model import RunState
 from lamplighter.services.inbox.queries import LIST as INBOX
 from lamplighter.services.inbox.queries import ListInbox
 from lamplighter.services.looking import LOOK, LookAtHome
-from lamplighter.services.rollups import SHOW_COST, CostView, ShowCost, StripDay
+from lamplighter.services.rollups import SHOW_COST, By, CostView, ShowCost, StripDay
 from lamplighter.services.runs.queries import LIST_RUNS, ListRuns
 from lamplighter.services.runs.views import RunView
-from lamplighter.web.console.charts import Chart, outcomes_of
+from lamplighter.web.console.charts import Chart, costs_of, outcomes_of
 from lamplighter.web.console.visit import Answer, Visit, together
 
 EACH = 30
 """Of each state so many runs are looked at."""
 CHART_DAYS = 14
+SPANS = (7, 14, 30, 90)
+"""So many days of cost can be looked at."""
 SHOWN = 8
 """So many items of the inbox are shown; the others are on its own page."""
 _UNDER_WAY = (RunState.RUNNING, RunState.READY, RunState.ENRICHING, RunState.QUEUED)
@@ -69,6 +72,7 @@ async def home(visit: Visit) -> Response:
         needs=needs,
         items=items,
         more=not needs.error and len(needs.value) > SHOWN,
+        asking={one.subject for one in items if one.kind is Kind.WAITING},
         news=sum(not one.seen for one in items),
         under_way=first_error(*found[: len(_UNDER_WAY)]),
         done=done,
@@ -92,4 +96,17 @@ def _chart(cost: CostView | None) -> Chart | None:
     return None if cost is None else outcomes_of(StripDay(one.key, one.runs, one.outcomes) for one in cost.lines)
 
 
-PAGES = (("GET", "/", home),)
+async def cost(visit: Visit) -> Response:
+    """What agents cost by automation, model and day; a page of its own, because with many runs it takes a while."""
+    wanted = visit.query["days"]
+    span = int(wanted) if wanted in {str(one) for one in SPANS} else CHART_DAYS
+    by_automation, by_model, by_day, _ = await together(
+        *(visit.ask(SHOW_COST, ShowCost(by, span)) for by in (By.AUTOMATION, By.MODEL, By.DAY)), visit.look()
+    )
+    return await visit.page(
+        "cost.html", by_automation=by_automation, by_model=by_model, by_day=by_day, days=span, spans=SPANS,
+        bars=None if by_day.error else costs_of(by_day.value.lines),
+    )  # fmt: skip
+
+
+PAGES = (("GET", "/", home), ("GET", "/cost", cost))

@@ -5,8 +5,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from lamplighter.domain.inbox.items import Shown
+from lamplighter.domain.inbox.items import Kind, Shown
 from lamplighter.kit.errors import UsageError
+from lamplighter.services.agents.answering import QUESTION, ShowQuestion
 from lamplighter.services.inbox.operations import (
     AMEND,
     ANSWER,
@@ -102,7 +103,11 @@ async def _shown(visit: Visit, one: ItemView, **more: Any) -> Response:
     """With the last that its newest run printed, which is what a person decides by."""
     run = await visit.ask(SHOW_RUN, ShowRun(one.runs[0])) if one.runs else None
     lines = lines_of(run.value.output_tail or "", most=EVIDENCE)[0] if run is not None and not run.error else []
-    return await visit.page("item.html", one=one, run=run, lines=lines, reasons=REASONS, **more)
+    asks = one.kind is Kind.WAITING and one.state is not Shown.SETTLED
+    asked = (await visit.ask(QUESTION, ShowQuestion(one.subject))) if asks else None
+    if asked is not None and asked.found is not None:
+        lines = lines_of(asked.value.screen, most=EVIDENCE)[0]
+    return await visit.page("item.html", one=one, run=run, lines=lines, reasons=REASONS, asked=asked, **more)
 
 
 async def resolve(visit: Visit) -> Response:

@@ -171,6 +171,8 @@ def _values(shown: Sequence[RunView]) -> dict[str, list[str]]:
         "trigger": sorted({one.trigger.kind for one in shown}),
         "action": list(ACTIONS),
         "continued": list(YES_OR_NO),
+        "claimed": ["me", *sorted({one.assigned_to for one in shown if one.assigned_to})],
+        "cost": [">0", ">1", ">10"],
         "since": ["1h", "1d", "7d"],
         "until": ["1h", "1d", "7d"],
     }

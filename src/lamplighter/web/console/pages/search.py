@@ -30,6 +30,7 @@ _DOINGS = (
     Hit("do", "Resume the city", "/settings/resume", "lifts pause and suspension", "city.resume"),
     Hit("page", "New automation", "/automations/new"),
     Hit("page", "What needs you, one at a time", "/inbox/focus"),
+    Hit("page", "Cost of agents by day, automation and model", "/cost"),
     Hit("page", "Doctor: look the city over", "/settings/doctor"),
 )
 

@@ -103,7 +103,9 @@ async def _people(visit: Visit, made: TokenMade | None) -> Response:
         visit.ask(MEMBERS, ListMembers()), visit.ask(TOKENS, ListTokens()), visit.look()
     )
     roles = [one.value for one in PersonRole]
-    return await visit.page("people.html", members=members, tokens=tokens, roles=roles, made=made)
+    return await visit.page(
+        "people.html", members=members, tokens=tokens, roles=roles, made=made, address="/settings/people"
+    )
 
 
 async def add_member(visit: Visit) -> Response:

@@ -48,6 +48,13 @@ function tell() {
     word.textContent = lost ? `${trouble || "connection lost"}, ${said}` : held ? `held, ${said}` : connected ? `live, ${said}` : `connecting, ${said}`;
     document.body.classList.toggle("stale", lost);
   }
+  for (const time of document.querySelectorAll("time[data-at]")) {
+    const at = new Date(time.dateTime);
+    if (time.textContent !== time.title || Number.isNaN(at.getTime())) continue;
+    const [today, year] = [new Date().toDateString() === at.toDateString(), new Date().getFullYear() === at.getFullYear()];
+    const date = today ? {} : { month: "short", day: "numeric", ...(year ? {} : { year: "numeric" }) };
+    time.textContent = at.toLocaleString(undefined, { ...date, hour: "numeric", minute: "2-digit" });
+  }
   for (const time of document.querySelectorAll("time[data-ago]")) {
     const at = Date.parse(time.dateTime);
     if (Number.isNaN(at)) continue;
@@ -162,7 +169,7 @@ async function refetch() {
   wanted = new Set();
   lastFetch = Date.now();
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store", redirect: "manual" });
+    const answer = await fetch(document.body.dataset.refetch ?? location.href, { headers: { Accept: "text/html" }, cache: "no-store", redirect: "manual" });
     if (answer.type === "opaqueredirect") {
       location.assign(`${PREFIX}/sign-in?next=${encodeURIComponent(location.pathname.slice(PREFIX.length) + location.search)}`);
       return;
@@ -421,6 +428,7 @@ document.addEventListener("keydown", (event) => {
     "/": () => document.querySelector("[data-filter]")?.focus(),
     ".": () => { held = !held; tell(); if (!held) { wanted.add(EVERYTHING); soon(); } },
   };
+  if (remarks && ofLines[event.key]) { event.preventDefault(); return ofLines[event.key](); }
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });
 
@@ -544,6 +552,17 @@ remarks?.addEventListener("click", (event) => {
   line.nextElementSibling.querySelector("textarea").focus();
 });
 remarks?.addEventListener("input", countRemarks);
+
+// Keys lead through the lines that were changed, as j and k lead through the files.
+function moveLine(step) {
+  const all = [...remarks.querySelectorAll("li.line-add[data-line], li.line-del[data-line]")].filter((one) => one.offsetParent !== null);
+  const now = all.findIndex((one) => one.classList.contains("here"));
+  const next = all[now < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, now + step))];
+  all[now]?.classList.remove("here");
+  next?.classList.add("here");
+  next?.scrollIntoView({ block: "nearest" });
+}
+const ofLines = { n: () => moveLine(1), p: () => moveLine(-1), r: () => remarks.querySelector("li.here")?.click() };
 
 // ── proposals for the bar that filters runs ──────────────────────────────────────────────────────────────────────
 
