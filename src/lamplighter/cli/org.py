@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 def _organization(one: "OrganizationView", _ask: Any) -> None:
     home = next((city.name for city in one.cities if city.is_home), "")
-    shown = {"Organization": one.name, "Id": one.id, "Home city": home, "Made": one.created_at}
-    output.fields({}, shown)
+    output.fields({}, {"Organization": one.name, "Home city": home, "Made": one.created_at})
     click.echo()
     cities = [to_json(city) | {"what": _what(city)} for city in one.cities]
+    if len(cities) == 1:
+        cities[0]["id"] = ""  # it is only to tell cities of one name apart
     output.table(cities, {"CITY": "name", "WHICH": "what", "ID": Col("id")}, empty="")
     click.echo()
     columns = {"MEMBER": "name", "ROLE": "role", "SINCE": Col("added_at", "time"), "ADDED BY": "added_by"}
