@@ -382,7 +382,6 @@ CALLS: dict[str, Call] = {
     "automations.get": lambda tx, _: tx.automations.get(_id(tx, "often")),
     "automations.lock": lambda tx, _: tx.automations.lock(_id(tx, "often")),
     "automations.named": lambda tx, _: tx.automations.named("often"),
-    "automations.is_there": lambda tx, _: tx.automations.is_there("often"),
     "automations.lock_named": lambda tx, _: tx.automations.lock_named("often"),
     "automations.some": lambda tx, _: tx.automations.some([_id(tx, "often"), _id(tx, "daily")]),
     "automations.lock_some": lambda tx, _: tx.automations.lock_some([_id(tx, "often")]),
@@ -499,9 +498,6 @@ CALLS: dict[str, Call] = {
     "slack.scoped": lambda tx, _: tx.slack.scoped("T1", "chat:write"),
     "slack.contact": lambda tx, _: tx.slack.contact("T1"),
     "slack.contacts": lambda tx, _: tx.slack.contacts(),
-    "slack.contact": lambda tx, _: tx.slack.contact("T1"),
-    "slack.unstreamed": lambda tx, k: tx.slack.unstreamed("T1", "it refused", k.later),
-    "slack.scoped": lambda tx, _: tx.slack.scoped("T1", "chat:write"),
     "slack.talks": lambda tx, _: tx.slack.talks(),
     "slack.of_run": lambda tx, k: tx.slack.of_run(k.ended),
     "slack.is_thread": lambda tx, _: tx.slack.is_thread("T1", "C1", "1.0"),
@@ -714,7 +710,6 @@ CALLS: dict[str, Call] = {
     "inbox.lock_open": lambda tx, k: tx.inbox.lock_open(_alike(tx, k)),
     "inbox.open_of": lambda tx, k: tx.inbox.open_of(_alike(tx, k)),
     "inbox.open_ones": lambda tx, _: tx.inbox.open_ones(),
-    "inbox.has_opened": lambda tx, _: tx.inbox.has_opened("f"),
     "inbox.page": lambda tx, _: [tx.inbox.page(), tx.inbox.page(state=State.SETTLED)],
     "inbox.settle_of_subject": lambda tx, k: tx.inbox.settle_of_subject(
         "often", ["failed"], by="x", how="resolved", now=k.later

@@ -24,7 +24,7 @@ class Migration(NamedTuple):
 
 # The schema this program is written for. A constant, so that opening a store need not read the migrations; a test
 # checks that it equals the last one shipped.
-PROGRAM = 31
+PROGRAM = 30
 
 
 class SchemaGuard:
