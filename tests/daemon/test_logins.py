@@ -340,7 +340,7 @@ async def test_a_program_that_told_of_a_limit_and_falls_silent_is_ended_for_it(t
 GOOSE = """#!/bin/sh
 [ "$1" = --version ] && exit 1
 mkdir -p "$XDG_STATE_HOME/goose/logs/cli/today" && cp "$ANSWERS/log" "$XDG_STATE_HOME/goose/logs/cli/today/1.log"
-ls "$XDG_STATE_HOME" > "$ANSWERS/state"
+ls "$XDG_STATE_HOME" > "$ANSWERS/listed" && mv "$ANSWERS/listed" "$ANSWERS/state"
 exec sleep 600
 """
 
