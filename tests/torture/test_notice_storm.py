@@ -34,6 +34,6 @@ def test_a_thousand_notices_arrive_once_each_or_in_doubt(
     notices = look(town.root, lambda tx: tx.notices.page(limit=100_000))
     twice = sum(number > 1 for number in trouble.taken.values())
     doubts = sum(one.doubts for one in notices)
-    counts |= {"notices": len(notices), "kills": KILLS, "lost": trouble.lost, "twice": twice, "doubts": doubts}
+    counts |= {"notices": len(notices), "kills": KILLS, "answers_lost": trouble.lost, "twice": twice, "doubts": doubts}
     assert unaccounted(town.root, trouble) == []
     assert len(trouble.taken) == COUNT

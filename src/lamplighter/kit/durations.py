@@ -11,6 +11,8 @@ _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ns|us|µs|ms|s|m|h|d|w)")
 _LONGEST_TEXT = 60
 _SCALE = 10**_LONGEST_TEXT
 _MICRO = timedelta(microseconds=1)
+_MINUTES_ALONE = 600
+"""From so many seconds on, seconds are left out of a time to come."""
 LONGEST = timedelta(days=365_000)
 """A thousand years: several of them can be added to a time, or taken from it, and the result is still a date."""
 
@@ -68,11 +70,13 @@ def _decimal(number: int, places: int) -> str:
 
 
 def coming(until: timedelta) -> str:
-    """How far a time to come is, the same everywhere: `now`, `in 37 s`, `in 2 h 5 min`, `in 3 d 4 h`.
+    """How far a time to come is, the same everywhere: `now`, `in 37 s`, `in 4 min 16 s`, `in 47 min`, `in 3 d 4 h`.
 
     A second that has begun counts: what is said to come in 1 s has not come yet.
     """
     seconds = -(-until // timedelta(seconds=1))
+    if seconds >= _MINUTES_ALONE:
+        seconds -= seconds % 60
     return f"in {spoken(timedelta(seconds=seconds))}" if seconds > 0 else "now"
 
 

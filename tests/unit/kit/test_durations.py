@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamplighter.kit.durations import LONGEST, format_duration, parse_duration
+from lamplighter.kit.durations import LONGEST, coming, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,14 @@ def test_a_negative_duration_is_its_positive_with_a_sign(span: timedelta) -> Non
 )
 def test_the_form_is_the_shortest(seconds: float, text: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-3, "now"), (0, "now"), (0.2, "in 1 s"), (37, "in 37 s"), (256, "in 4 min 16 s"), (599.5, "in 10 min"),
+        (2841, "in 47 min"), (3600, "in 1 h"), (7500, "in 2 h 5 min"), (273_600, "in 3 d 4 h"),
+    ],
+)  # fmt: skip
+def test_a_time_to_come_has_no_seconds_where_nobody_counts_them(seconds: float, told: str) -> None:
+    assert coming(timedelta(seconds=seconds)) == told

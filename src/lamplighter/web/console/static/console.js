@@ -30,7 +30,8 @@ const span = (seconds) => {
 };
 
 const coming = (away) => {
-  const seconds = Math.ceil(away);
+  const whole = Math.ceil(away);
+  const seconds = whole >= 600 ? whole - (whole % 60) : whole;
   for (const [unit, name, below, part] of [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
     const rest = Math.floor((seconds % unit) / below);
     if (seconds >= unit) return `in ${Math.floor(seconds / unit)} ${name}${rest ? ` ${rest} ${part}` : ""}`;
