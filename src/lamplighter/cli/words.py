@@ -8,11 +8,9 @@ from typing import Any
 
 from lamplighter.kit.counting import counted as counted  # noqa: PLC0414  one word of many that are said here
 from lamplighter.kit.durations import coming, spoken
+from lamplighter.kit.short_ids import LONG_ID, SHORT
+from lamplighter.kit.short_ids import shortened as shortened  # noqa: PLC0414  as above
 
-LONG_ID = re.compile(r"[a-z]+_[0-9a-z]{26}")
-"""Ids made by the program: the kind, ten digits of time, sixteen of chance."""
-_ID_WITHIN = re.compile(r"\b[a-z]+_[0-9a-z]{26}\b")
-SHORT = 6
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _IRREGULAR = {"needs_human": "needs you"}
@@ -119,11 +117,6 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     while len({one[-size:] for one in found}) < len({one.partition("_")[2] for one in found}):
         size += 1
     return {one: one[-size:] for one in found}
-
-
-def shortened(text: str, size: int = SHORT) -> str:
-    """`text` with every long id in it in its short form."""
-    return _ID_WITHIN.sub(lambda found: found[0][-size:], text) if "_" in text else text
 
 
 def short_id(one: str | None) -> str:

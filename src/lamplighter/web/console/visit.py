@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from lamplighter.domain.access import RIGHTS, Actor, Role
 from lamplighter.kit.errors import LampError, UsageError
 from lamplighter.kit.shapes import to_json
+from lamplighter.kit.short_ids import shortened
 from lamplighter.services.city_operations import CityOperations
 from lamplighter.services.operation import Operation
 from lamplighter.services.status import SHOW_STATUS, ShowStatus
@@ -253,7 +254,7 @@ def _environment() -> jinja2.Environment:
     made.filters.update(
         iso=words.iso, exact=words.exact, clock=words.clock, day=words.day, hm=words.hm,
         ago=words.ago, duration=words.duration, money=words.money, leads_to=words.leads_to,
-        plain=ansi.plain, number=words.number, size=words.size, short=words.short,
+        plain=ansi.plain, number=words.number, size=words.size, short=words.short, shortened=shortened,
         last_line=words.last_line, first_line=words.first_line, unmarked=words.unmarked, pieces=words.pieces,
         json=lambda value: json.dumps(to_json(value), indent=2, sort_keys=True, ensure_ascii=False),
         why_not=lambda operation, visit: visit.why_not(operation),
