@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from city_files import ENV, MakeCity, git
+from city_files import ENV, MakeCity, city_maker, git
 
 from lamplighter.adapters.files.layers import LoadedCity, load_city
 from lamplighter.domain.city.tree import ConfigInvalid
@@ -12,17 +12,7 @@ from lamplighter.domain.city.tree import ConfigInvalid
 
 @pytest.fixture
 def make_city(tmp_path: Path) -> MakeCity:
-    """Write files into a city's directory; called again, it adds to them."""
-    root = tmp_path / "bright-lights"
-
-    def make(files: Mapping[str, str]) -> Path:
-        for name, text in files.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text or ("[workspace]\n" if name == "city.toml" else ""))
-        return root
-
-    return make
+    return city_maker(tmp_path / "bright-lights")
 
 
 @pytest.fixture

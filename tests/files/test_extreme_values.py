@@ -2,9 +2,10 @@
 
 import contextlib
 import re
+from pathlib import Path
 
 import pytest
-from city_files import ENV, MakeCity
+from city_files import ENV, MakeCity, city_maker
 from key_effects import effects
 from test_every_key_counts import CASES, FILES, Case
 
@@ -38,8 +39,14 @@ OPENS = {("Store", "url"): (UsageError,)}
 PLAIN = sorted(key for key, case in CASES.items() if isinstance(case, Case))
 
 
+@pytest.fixture
+def make_deep(tmp_path: Path) -> MakeCity:
+    """A city so far down that what climbs out of it stays in the directory of this test."""
+    return city_maker(tmp_path / "a" / "b" / "c" / "bright-lights")
+
+
 @pytest.mark.parametrize("key", PLAIN, ids=".".join)
-def test_an_extreme_value_is_refused_or_can_be_worked_with(key: tuple[str, str], make_city: MakeCity) -> None:
+def test_an_extreme_value_is_refused_or_can_be_worked_with(key: tuple[str, str], make_deep: MakeCity) -> None:
     case = CASES[key]
     assert isinstance(case, Case)
     line = re.compile(rf"^({re.escape(key[1])} = ).*$", re.MULTILINE)
@@ -49,6 +56,6 @@ def test_an_extreme_value_is_refused_or_can_be_worked_with(key: tuple[str, str],
         return
     for name, value in EXTREMES.items():
         text = f"{case.given[: last[-1].start()]}{key[1]} = {value}{case.given[last[-1].end() :]}"
-        root = make_city({**FILES, "city.toml": case.city, case.file: text})
+        root = make_deep({**FILES, "city.toml": case.city, case.file: text})
         with contextlib.suppress(ConfigInvalid, *OPENS.get(key, ())):
             assert effects(load_city(root, env=ENV)), name

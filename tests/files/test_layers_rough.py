@@ -1,10 +1,11 @@
+import os
 import random
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from city_files import ENV
+from city_files import ENV, MakeCity
 from city_with_every_key import FILES as EVERYTHING
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,3 +99,11 @@ def test_rubbish_is_told_to_be_rubbish(city: Path, data: bytes) -> None:
     finally:
         (city / "city.toml").write_text(FILES["city.toml"])
     assert problems is None or len(problems) >= 1
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_among_the_files_of_a_city_keeps_nobody_waiting(make_city: MakeCity) -> None:
+    root = make_city({"city.toml": '[formulas]\ndir = "formulas"\n', "formulas/tidy.formula.toml": ""})
+    before = load_city(root, env=ENV).revision
+    os.mkfifo(root / "formulas" / "pipe.toml")
+    assert load_city(root, env=ENV).revision != before

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -23,9 +24,11 @@ def files_under(directory: Path) -> Iterator[Path]:
 
 
 def file_digest(path: Path) -> str | None:
-    """None for a file that does not exist or cannot be read."""
+    """None for a file that does not exist or cannot be read, and for what is no file: to open a pipe would wait."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(number, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest() if stat.S_ISREG(os.fstat(number).st_mode) else None
     except OSError:
         return None
 
