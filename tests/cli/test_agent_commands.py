@@ -223,7 +223,7 @@ def test_bad_names_are_a_line_each_in_a_log_that_is_put_aside_while_the_daemon_r
         name = {"name": f"\0\x1b[2J\n{number}"}
         reply = ask(root / ".gc/controller.sock", "do", operation="agent.kill", ask=name, actor={"name": "me"})
         assert reply["problem"]["type"] == "not_found"
-    with pytest.raises(Unavailable, match="the verbs are stop, leave, status, wake, reload, do"):
+    with pytest.raises(Unavailable, match="the verbs are stop, leave, status, wake, reload, traces, do"):
         ask(root / ".gc/controller.sock", "kill")
     assert log.with_name("daemon.log.1").stat().st_size >= LONGEST
     written = log.read_text()

@@ -21,7 +21,7 @@ from lamplighter.services.automations import editing, firing
 from lamplighter.services.beads import changes as beads
 from lamplighter.services.context import acting
 from lamplighter.services.rules import Rules
-from lamplighter.services.runs import review
+from lamplighter.services.runs import claiming, review
 from lamplighter.store.engine.deferred import Write
 from lamplighter.store.engine.wakes import Wakes
 from lamplighter.store.errors import StoreReadOnly
@@ -63,7 +63,7 @@ async def end(store: Store, run: str, lease: int, ending: review.Ending | None =
 
 async def running(store: Store, count: int) -> list[str]:
     fired = await asyncio.gather(*(fire(store, "free") for _ in range(count)))
-    taken = await store.transact(review.take_due, ME, AT, limit=count)
+    taken = await store.transact(claiming.take_due, ME, limit=count, ctx=CONTEXT)
     assert len(taken.started) == count
     return [one.run for one in fired]
 

@@ -24,7 +24,7 @@ from lamplighter.services.beads import changes as beads
 from lamplighter.services.context import Context, acting
 from lamplighter.services.event_tail import EventTail
 from lamplighter.services.rules import Rules
-from lamplighter.services.runs import review
+from lamplighter.services.runs import claiming, review
 from lamplighter.store.engine import Database, Wakes
 from lamplighter.store.tx import DirectStore, Store, Tx
 from lamplighter.store.url import Place, PostgresUrl, open_database, open_direct, open_store
@@ -112,7 +112,7 @@ class Town:
         started: list[Any] = []
         while len(started) < len(fired):
             taken = await asyncio.gather(
-                *(self.store.transact(review.take_due, me, AT, limit=AT_ONCE // 4) for _ in range(4))
+                *(self.store.transact(claiming.take_due, me, limit=AT_ONCE // 4, ctx=self.context) for _ in range(4))
             )
             started += [one for some in taken for one in some.started]
         assert {one.row.id for one in started} == fired

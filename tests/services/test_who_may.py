@@ -42,7 +42,8 @@ def peopled(city: City) -> City:
 @pytest.mark.parametrize(
     ("actor", "verb", "asks_nothing"),
     [
-        (owner("ann"), Verb.WRITE_MEMBERS, True),
+        (owner("ann"), Verb.RESOLVE_RUN, True),
+        (owner("ann"), Verb.WRITE_MEMBERS, False),
         (system("patrol"), Verb.CANCEL_RUN, True),
         (of_run("run_1"), Verb.COMPLETE_RUN, True),
         (of_run("run_1"), Verb.KEEP_NOTES, False),

@@ -81,7 +81,7 @@ def test_an_item_is_claimed_when_due_and_once() -> None:
 
 def test_what_failed_before_a_part_was_done_counts_no_more() -> None:
     failed = after_failure(claim(an_item(), "w", NOW), 1, "no", NOW)
-    mine = claim(failed, "w", NOW)
+    mine = claim(failed, "w", failed.due_at)
     assert put_off(mine, 2, NOW).attempts == 1
     assert put_off(mine, 2, NOW, afresh=True).attempts == 0
 
