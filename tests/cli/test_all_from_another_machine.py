@@ -278,7 +278,8 @@ def test_the_organization(at: Asker) -> None:
     at("org leave --yes", code=4)
     at("org home nobody", code=3)
     at("org remove nobody", code=3)
-    at("org join --yes", code=1)
+    at("org join --yes", code=2)
+    assert "holds" in at("org join --yes", code=1, stdin="lamp_stale").err
 
 
 def test_what_files_and_screens_have(at: Asker) -> None:

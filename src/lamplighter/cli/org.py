@@ -76,6 +76,8 @@ def join(*, dry_run: bool, yes: bool) -> None:
     from lamplighter.services.organizations import JOIN, JoinOrganization
 
     invitation = given_value("Invitation").strip()
+    if not invitation:
+        raise click.UsageError("No invitation was given; an owner makes one with `lamp org invite`.")
     told = do(JOIN, JoinOrganization(invitation, dry_run=True))
     if _may_go_on(told, dry_run=dry_run, yes=yes):
         _done(do(JOIN, JoinOrganization(invitation)))
