@@ -78,7 +78,7 @@ def test_every_point_that_is_passed_has_its_scenario() -> None:
     # test_traces_crashes.py
     automations = (
         "fire.", "item.", "run.", "command.", "cook.", "session.", "complete.", "artifact.", "verify.", "setup.",
-        "notice.", "stuck.", "take.", "bulk.", "turn.", "traces.",
+        "notice.", "stuck.", "take.", "bulk.", "turn.", "traces.", "stream.",
     )  # fmt: skip
     elsewhere = {point for point in CrashPoint if point.startswith(automations)}
     assert reached() - elsewhere == set(SCENARIOS)

@@ -39,8 +39,9 @@ class ItemKind(StrEnum):
 
 STAGES = frozenset({ItemKind.ENQUEUE_ENRICH, ItemKind.ENQUEUE_EXECUTE, ItemKind.COOK})
 """The kinds whose handling may hold the lease of their run."""
-BEGIN_WORK = STAGES | {ItemKind.PROCESS_DELIVERY}
-"""The kinds that begin work, and wait while the city is paused. What ends, stops, tells or records goes on."""
+BEGIN_WORK = STAGES | {ItemKind.PROCESS_DELIVERY, ItemKind.BULK_PART}
+"""The kinds that begin work, as retrying many runs does: they wait while the city is paused. What ends, stops, tells
+or records goes on."""
 REQUIRED: Mapping[ItemKind, tuple[str, ...]] = {
     ItemKind.PROCESS_DELIVERY: (),
     ItemKind.ENQUEUE_ENRICH: ("run",),
