@@ -30,7 +30,7 @@ from lamplighter.services.runs.ending import (
     snapshots_of,
     tell,
 )
-from lamplighter.services.runs.starting import AT_ONCE, Taken, adopt, hold, refuse, start, take, trigger_of
+from lamplighter.services.runs.starting import AT_ONCE, Taken, adopt, hold, refuse, start, trigger_of
 from lamplighter.services.runs.workers import Started, Worker
 from lamplighter.store.run_rows import NewRunEvent
 from lamplighter.store.tx import Tx
@@ -53,7 +53,6 @@ __all__ = [
     "refuse",
     "snapshots_of",
     "start",
-    "take",
     "tell",
     "trigger_of",
 ]
